@@ -1,0 +1,237 @@
+"""Any model → one output a row: a value, or the logit or probability of the second class."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from sklearn.exceptions import NotFittedError
+
+from limis.askers import Asker, asker_for
+from limis.errors import BlackBoxError
+
+Output = Literal["auto", "logit", "probability"]
+Scale = Literal["value", "logit", "probability"]
+# What is asked and what the answer is: plain values, class probabilities, logits, or the model's own margins.
+Reads = Literal["values", "probabilities", "logits", "margins"]
+
+CLIP = 1e-3
+MAX_CLIPPED = 0.05
+MARGIN_TOLERANCE = 1e-4
+_MARGIN_CHECK_ROWS = 1000
+
+
+@dataclass
+class BlackBox:
+    """The user's model, asked only for outputs, on one scale fixed at fit."""
+
+    scale: Scale
+    reads: Reads
+    classes: list[Any] | None = None
+    clipped_share: float = 0.0
+    model: Any = field(default=None, repr=False)
+    from_array: bool = False
+
+    @property
+    def is_classifier(self) -> bool:
+        """Whether outputs stand for a class's probability."""
+        return self.scale != "value"
+
+    @property
+    def stands_for_labels(self) -> bool:
+        """Whether there never was a model, and two classes of labels are explained themselves."""
+        return self.reads == "values" and self.classes is not None
+
+    @property
+    def can_be_asked(self) -> bool:
+        """Whether there is a model here to ask."""
+        return self.model is not None
+
+    def outputs(self, frame: pd.DataFrame) -> np.ndarray:
+        """(rows,) finite float64 outputs on this black box's scale."""
+        if self.model is None:
+            raise BlackBoxError("there is no model to ask; pass model= or give outputs=")
+        asker = asker_for(self.model, self.from_array)
+        if self.reads == "margins":
+            if asker.margin is None:
+                raise BlackBoxError("the model has no margins, unlike the one at fit; pass the model used then")
+            return _one_a_row(_ask(asker.margin, frame), frame)
+        return self.read(_ask(asker.answer, frame), frame)
+
+    def read(self, answer: Any, frame: pd.DataFrame) -> np.ndarray:
+        """The model's answer on this black box's scale."""
+        if self.reads == "values":
+            return _one_a_row(answer, frame)
+        if self.reads == "logits":
+            logits = _one_a_row(_logit_column(answer), frame)
+            return logits if self.scale == "logit" else sigmoid(logits)
+        probability = _probability(answer, frame)
+        return clipped_logit(probability) if self.scale == "logit" else probability
+
+    def to_probability(self, outputs: np.ndarray) -> np.ndarray:
+        """Outputs as probabilities of the second class; only for classifiers."""
+        return sigmoid(outputs) if self.scale == "logit" else np.asarray(outputs)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the model itself, as JSON-ready data."""
+        classes = None if self.classes is None else [c.item() if isinstance(c, np.generic) else c for c in self.classes]
+        return {
+            "scale": self.scale,
+            "reads": self.reads,
+            "classes": classes,
+            "clipped_share": self.clipped_share,
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any], model: Any, from_array: bool) -> BlackBox:
+        """The inverse of `to_dict`, with the model given again (or None: outputs must then be given)."""
+        return cls(**data, model=model, from_array=from_array)
+
+
+def connect(model: Any, frame: pd.DataFrame, *, from_array: bool, output: Output) -> tuple[BlackBox, np.ndarray]:
+    """Find out what the model answers, and on which scale to explain it; returns its outputs on ``frame`` too."""
+    asker = asker_for(model, from_array)
+    answer = np.asarray(_ask(asker.answer, frame))
+    margin = None if asker.margin is None else _first_column(_ask(asker.margin, frame[:_MARGIN_CHECK_ROWS]))
+    reads = _what_it_reads(answer, asker, margin, output)
+    if reads == "values":
+        box = BlackBox("value", "values")
+    elif reads == "logits":
+        box = BlackBox("probability" if output == "probability" else "logit", "logits")
+    else:
+        box = _probability_box(asker, _probability(answer, frame), margin, output)
+    box.model, box.from_array = model, from_array
+    return box, box.outputs(frame) if box.reads == "margins" else box.read(answer, frame)
+
+
+def _probability_box(asker: Asker, probability: np.ndarray, margin: np.ndarray | None, output: Output) -> BlackBox:
+    exact = margin is not None and _are_logits(margin, probability[: len(margin)])
+    clipped = float(((probability < CLIP) | (probability > 1 - CLIP)).mean())
+    if output == "probability" or (output == "auto" and not exact and clipped > MAX_CLIPPED):
+        return BlackBox("probability", "probabilities", asker.classes)
+    if exact:
+        return BlackBox("logit", "margins", asker.classes)
+    return BlackBox("logit", "probabilities", asker.classes, clipped)
+
+
+def _what_it_reads(answer: np.ndarray, asker: Asker, margin: np.ndarray | None, output: Output) -> Reads:
+    """Values, probabilities or logits, judged by the shape and sums of the first answer."""
+    if answer.ndim == 2 and answer.shape[1] > 2:
+        raise BlackBoxError(
+            f"the model answers with {answer.shape[1]} columns, one a class; limis explains binary classification and "
+            "regression so far: pass a function that gives the probability of one class"
+        )
+    if asker.gives_probabilities:
+        if answer.ndim != 2 or answer.shape[1] < 2:
+            raise BlackBoxError(
+                f"the model knows only one class ({asker.classes}): there is nothing to explain; "
+                "fit it on a target with two classes"
+            )
+        return "probabilities"
+    if answer.ndim == 2 and answer.shape[1] == 2:
+        finite = answer[np.isfinite(answer).all(axis=1)]
+        sums_to_one = np.allclose(finite.sum(axis=1), 1, atol=1e-3) and (finite >= -1e-6).all()
+        return "probabilities" if sums_to_one else "logits"
+    if asker.is_regressor:
+        if output != "auto":
+            raise BlackBoxError(f'output="{output}" needs class probabilities, but the model only predicts values')
+        return "values"
+    column = _first_column(answer)
+    # A booster from its native file: only its margins tell a classifier from a regressor.
+    if margin is not None and _are_logits(margin, column[: len(margin)]):
+        return "probabilities"
+    if output == "auto":
+        return "values"
+    return "probabilities" if (column >= 0).all() and (column <= 1).all() else "logits"
+
+
+def _are_logits(margin: np.ndarray, probability: np.ndarray) -> bool:
+    return bool(np.abs(sigmoid(margin) - probability).max() <= MARGIN_TOLERANCE)
+
+
+def _probability(answer: Any, frame: pd.DataFrame) -> np.ndarray:
+    """(rows,) probability of the second class."""
+    answer = np.asarray(answer)
+    column = answer[:, 1] if answer.ndim == 2 and answer.shape[1] == 2 else answer
+    probability = _one_a_row(column, frame)
+    outside = (probability < -1e-6) | (probability > 1 + 1e-6)
+    if outside.any():
+        raise BlackBoxError(
+            f"the black box gave a probability outside [0, 1] for {_name_rows(outside, frame)}: "
+            f"{probability[outside][0]:.6g}"
+        )
+    return np.clip(probability, 0.0, 1.0)
+
+
+def _logit_column(answer: Any) -> np.ndarray:
+    answer = np.asarray(answer)
+    return answer[:, 1] - answer[:, 0] if answer.ndim == 2 and answer.shape[1] == 2 else answer
+
+
+def _first_column(answer: Any) -> np.ndarray:
+    answer = np.asarray(answer)
+    return answer[:, 0] if answer.ndim == 2 and answer.shape[1] == 1 else answer
+
+
+def _one_a_row(answer: Any, frame: pd.DataFrame) -> np.ndarray:
+    """Check that there is one finite number a row."""
+    column = _first_column(answer)
+    if column.ndim != 1 or len(column) != len(frame):
+        raise BlackBoxError(
+            f"the black box was asked about {len(frame)} rows and answered with shape {np.shape(answer)}; "
+            "one number a row is expected"
+        )
+    try:
+        numbers = column.astype(np.float64)
+    except (TypeError, ValueError):
+        raise BlackBoxError(
+            f"the black box answers with {column[0]!r}, not with numbers; pass a function that gives probabilities"
+        ) from None
+    bad = ~np.isfinite(numbers)
+    if bad.any():
+        raise BlackBoxError(f"the black box answered with NaN or infinity for {_name_rows(bad, frame)}")
+    return numbers
+
+
+def _ask(ask: Any, frame: pd.DataFrame) -> Any:
+    try:
+        return ask(frame)
+    except NotFittedError as error:
+        raise BlackBoxError(f"the model was never fitted; call its fit first ({error})") from error
+    except Exception as error:
+        row = _first_failing_row(ask, frame)
+        raise BlackBoxError(f"the black box raised {type(error).__name__} on {row}: {error}") from error
+
+
+def _first_failing_row(ask: Any, frame: pd.DataFrame) -> str:
+    """Halve the rows until one is left that fails by itself; names all rows where none does."""
+    while len(frame) > 1:
+        half = len(frame) // 2
+        for part in (frame[:half], frame[half:]):
+            try:
+                ask(part)
+            except Exception:  # noqa: BLE001 - looking for the row, whatever the error
+                frame = part
+                break
+        else:
+            return f"these {len(frame)} rows together, though not on either half of them"
+    return f"row {frame.index[0]!r}"
+
+
+def _name_rows(bad: np.ndarray, frame: pd.DataFrame, most: int = 5) -> str:
+    names = [repr(name) for name in frame.index[bad][:most]]
+    more = int(bad.sum()) - len(names)
+    return f"row{'s' if bad.sum() > 1 else ''} {', '.join(names)}" + (f" and {more} more" if more else "")
+
+
+def clipped_logit(probability: np.ndarray) -> np.ndarray:
+    """log(p / (1 − p)) of probabilities kept at least `CLIP` from 0 and 1."""
+    probability = np.clip(probability, CLIP, 1 - CLIP)
+    return np.log(probability / (1 - probability))
+
+
+def sigmoid(logit: np.ndarray) -> np.ndarray:
+    """The probability of a logit, without overflow."""
+    return 0.5 * (1 + np.tanh(0.5 * np.asarray(logit, dtype=np.float64)))

@@ -1,0 +1,77 @@
+"""The training rows as every later stage sees them: their numbers, their outputs, and which of them are equal."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+import torch
+
+from limis.blackbox import BlackBox
+from limis.table import Table
+
+
+@dataclass
+class TrainingRows:
+    """Rows that may be selected, with what the black box says of them."""
+
+    table: Table
+    black_box: BlackBox
+    frame: pd.DataFrame
+    values: np.ndarray  # (rows, columns)
+    outputs: np.ndarray  # (rows,)
+    sample_weight: np.ndarray | None = None
+    features: torch.Tensor = field(init=False)  # (rows, features) float32
+    targets: torch.Tensor = field(init=False)  # (rows,) float32, less the overall mean
+    _places: dict[bytes, list[int]] | None = field(init=False, default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        self.features = torch.as_tensor(self.table.features(self.values), dtype=torch.float32)
+        # Outputs far from zero would spend float32's digits on their mean.
+        self.targets = torch.as_tensor(self.outputs - self.overall_mean, dtype=torch.float32)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def with_model(self, model: Any) -> TrainingRows:
+        """The same rows with another model to ask, on the same scale."""
+        other = copy.copy(self)
+        other.black_box = replace(self.black_box, model=model)
+        return other
+
+    @property
+    def overall_mean(self) -> float:
+        """Mean output over the training rows."""
+        return float(np.average(self.outputs, weights=self.sample_weight))
+
+    @property
+    def output_deviation(self) -> float:
+        """Standard deviation of the outputs: the yardstick of every tolerance."""
+        return float(self.outputs.std())
+
+    @property
+    def feature_deviation(self) -> np.ndarray:
+        """Standard deviation of every feature over the training rows."""
+        return self.features.double().numpy().std(axis=0)
+
+    def twins(self, values: np.ndarray) -> sp.csr_array:
+        """Which training rows equal each given row in all columns: (rows, training rows) of ones."""
+        if self._places is None:
+            self._places = {}
+            for place, key in enumerate(_keys(self.values)):
+                self._places.setdefault(key, []).append(place)
+        found = [self._places.get(key, []) for key in _keys(values)]
+        counts = np.array([len(places) for places in found])
+        indices = np.array([place for places in found for place in places], dtype=np.int64)
+        starts = np.concatenate([[0], np.cumsum(counts)])
+        return sp.csr_array((np.ones(len(indices)), indices, starts), shape=(len(values), len(self)))
+
+
+def _keys(values: np.ndarray) -> list[bytes]:
+    """Rows as bytes that are equal when the rows are: one NaN, one zero."""
+    plain = np.where(np.isnan(values), np.nan, values) + 0.0
+    return [row.tobytes() for row in np.ascontiguousarray(plain)]

@@ -1,0 +1,263 @@
+"""Mixed tables ↔ matrices: what the user's columns are, and how rows become numbers.
+
+A row has three numeric faces, all made here:
+
+values     (rows, columns)   one number an original column: the number itself, or a category's code
+ranks      (rows, columns)   numbers replaced by their position among the training rows, in [0, 1]
+features   (rows, features)  what the surrogate is fitted on: scaled numbers and one-hot levels
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from limis.columns import MISSING, OTHER, UNKNOWN, Column, learn_column, learn_group
+from limis.errors import InputError
+
+Scaling = Literal["standard", "minmax", "none"]
+
+QUANTILES = 1001
+
+
+@dataclass
+class Table:
+    """The columns of the training table, learned once, and the way from a row to its numbers."""
+
+    columns: list[Column]
+    source_names: list[str]
+    from_array: bool
+    scaling: Scaling
+    quantiles: np.ndarray = field(repr=False)  # (columns, QUANTILES); rows of categories are unused
+
+    @classmethod
+    def learn(
+        cls,
+        X: Any,
+        *,
+        categorical_features: Sequence[Any] | Literal["auto"] = "auto",
+        groups: Mapping[str, Sequence[str]] | None = None,
+        scaling: Scaling = "standard",
+    ) -> tuple[Table, pd.DataFrame]:
+        """Learn the columns of ``X``; returns the table and ``X`` as a checked frame."""
+        frame = as_frame(X)
+        if len(frame) == 0:
+            raise InputError("the training table has no rows (0 samples); at least 2 are needed to explain anything")
+        names = list(frame.columns)
+        if not names:
+            raise InputError("the training table has no columns: at least one column is needed")
+        members = {str(name): [str(source) for source in sources] for name, sources in (groups or {}).items()}
+        grouped = _check_groups(members, names)
+        categorical = _categorical_names(categorical_features, names)
+        columns: list[Column] = []
+        for name in names:
+            group = grouped.get(name)
+            if group is None:
+                columns.append(learn_column(frame[name], name, name in categorical, scaling))
+            elif members[group][0] == name:
+                columns.append(learn_group(frame[members[group]], group))
+        table = cls(
+            columns=columns,
+            source_names=names,
+            from_array=not isinstance(X, pd.DataFrame),
+            scaling=scaling,
+            quantiles=np.zeros((len(columns), QUANTILES)),
+        )
+        table._learn_quantiles(table.values(frame))
+        return table, frame
+
+    def _learn_quantiles(self, values: np.ndarray) -> None:
+        grid = np.linspace(0, 1, QUANTILES)
+        for j, column in enumerate(self.columns):
+            known = values[np.isfinite(values[:, j]), j]
+            if not column.is_category and len(known):
+                self.quantiles[j] = np.quantile(known, grid)
+
+    # --- reading a user's table ---------------------------------------------------------------
+
+    def read(self, X: Any) -> pd.DataFrame:
+        """Check a table against the one learned: same columns, any order; extra ones are left out."""
+        frame = as_frame(X)
+        if len(frame) == 0:
+            raise InputError("there are no rows to explain: the table is empty")
+        if not isinstance(X, pd.DataFrame):
+            if frame.shape[1] != len(self.source_names):
+                raise InputError(
+                    f"X has {frame.shape[1]} features, but LimisExplainer is expecting "
+                    f"{len(self.source_names)} features as input"
+                )
+            frame.columns = pd.Index(self.source_names)
+            return frame
+        missing = [name for name in self.source_names if name not in frame.columns]
+        if len(missing) == len(self.source_names):
+            raise InputError(
+                "the table has none of the columns seen at fit: expected "
+                f"{_shorten(self.source_names)}, got {_shorten(frame.columns)}"
+            )
+        if missing:
+            raise InputError(f"columns seen at fit are missing from the table: {_shorten(missing)}; add them")
+        extra = [name for name in frame.columns if name not in set(self.source_names)]
+        if extra:
+            warnings.warn(f"columns that were not there at fit are ignored: {_shorten(extra)}", stacklevel=3)
+        return frame[self.source_names]
+
+    # --- the three faces of a row ---------------------------------------------------------------
+
+    def values(self, frame: pd.DataFrame) -> np.ndarray:
+        """One number an original column: the number, or the category's code (-1 for a level never seen)."""
+        return np.column_stack([column.values(frame) for column in self.columns])
+
+    def ranks(self, values: np.ndarray) -> np.ndarray:
+        """Numbers as positions in [0, 1] among the training rows (missing stays NaN); codes unchanged."""
+        ranks = values.astype(np.float64, copy=True)
+        grid = np.linspace(0, 1, QUANTILES)
+        for j in self.number_columns:
+            known = np.isfinite(values[:, j])
+            points = self.quantiles[j]
+            # Ties get the middle of the positions they span, so a heap of equal values is one place.
+            low = np.interp(values[known, j], *_left_edge(points, grid))
+            high = np.interp(values[known, j], *_right_edge(points, grid))
+            ranks[known, j] = (low + high) / 2
+        return ranks
+
+    def features(self, values: np.ndarray) -> np.ndarray:
+        """The matrix the surrogate sees: (rows, features)."""
+        blocks = [column.features(values[:, j]) for j, column in enumerate(self.columns)]
+        return np.concatenate(blocks, axis=1)
+
+    # --- what the features mean -----------------------------------------------------------------
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the original columns, groups of dummies as one."""
+        return [column.name for column in self.columns]
+
+    @property
+    def number_columns(self) -> list[int]:
+        """Positions of the columns that hold numbers, dates or durations."""
+        return [j for j, column in enumerate(self.columns) if not column.is_category]
+
+    @property
+    def is_category(self) -> np.ndarray:
+        """Which columns are categories: (columns,) bool."""
+        return np.array([column.is_category for column in self.columns])
+
+    @property
+    def feature_names(self) -> list[tuple[str, str]]:
+        """(column, level) of every feature; the level of a number is empty."""
+        return [(column.name, level) for column in self.columns for level in column.feature_levels]
+
+    @property
+    def feature_column(self) -> np.ndarray:
+        """For every feature, the index of the original column it belongs to."""
+        return np.repeat(np.arange(len(self.columns)), [len(c.feature_levels) for c in self.columns])
+
+    @property
+    def feature_offset(self) -> np.ndarray:
+        """The original value at which a feature is zero (numbers only)."""
+        return np.concatenate([[c.offset if level == "" else 0.0 for level in c.feature_levels] for c in self.columns])
+
+    @property
+    def feature_scale(self) -> np.ndarray:
+        """Original units per unit of the feature."""
+        return np.concatenate([[c.scale if level == "" else 1.0 for level in c.feature_levels] for c in self.columns])
+
+    # --- plain data, for saving -------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the quantiles, as JSON-ready data."""
+        return {
+            "columns": [asdict(column) for column in self.columns],
+            "source_names": self.source_names,
+            "from_array": self.from_array,
+            "scaling": self.scaling,
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any], quantiles: np.ndarray) -> Table:
+        """The inverse of `to_dict`."""
+        columns = [Column.from_dict(column) for column in data["columns"]]
+        return cls(columns, data["source_names"], data["from_array"], data["scaling"], quantiles)
+
+
+def as_frame(X: Any) -> pd.DataFrame:
+    """Any table as a data frame with unique string names, fresh row numbers left as they are."""
+    if isinstance(X, pd.DataFrame):
+        frame = X
+        if frame.columns.has_duplicates:
+            repeated = frame.columns[frame.columns.duplicated()].unique()
+            raise InputError(f"column names must be unique; these appear more than once: {_shorten(repeated)}")
+        if not all(isinstance(name, str) for name in frame.columns):
+            frame = frame.rename(columns=str)
+        return frame
+    if hasattr(X, "tocsr"):
+        raise InputError("a sparse matrix was passed, but dense data is required; use X.toarray() or a data frame")
+    array = np.asarray(X)
+    if array.ndim != 2:
+        raise InputError(
+            f"Expected 2D array (rows × columns), got {array.ndim}D array instead. "
+            "Reshape your data: X.reshape(1, -1) if it is one row, X.reshape(-1, 1) if it is one column."
+        )
+    if array.shape[1] == 0:
+        raise InputError(f"0 feature(s) (shape={array.shape}) while a minimum of 1 is required.")
+    if np.iscomplexobj(array):
+        raise InputError("Complex data not supported: pass real numbers.")
+    frame = pd.DataFrame(array, columns=[f"x{j}" for j in range(array.shape[1])])
+    return frame.infer_objects() if array.dtype == object else frame
+
+
+def _left_edge(points: np.ndarray, grid: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    unique, first = np.unique(points, return_index=True)
+    return unique, grid[first]
+
+
+def _right_edge(points: np.ndarray, grid: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    unique, first = np.unique(points[::-1], return_index=True)
+    return unique, grid[::-1][first]
+
+
+def _categorical_names(categorical_features: Any, names: list[str]) -> set[str]:
+    if isinstance(categorical_features, str):
+        if categorical_features != "auto":
+            raise InputError(f'categorical_features is "auto" or a list of columns, not {categorical_features!r}')
+        return set()
+    wanted = list(categorical_features)
+    if len(wanted) == len(names) and all(isinstance(w, (bool, np.bool_)) for w in wanted):
+        return {name for name, flag in zip(names, wanted, strict=True) if flag}
+    chosen = set()
+    for item in wanted:
+        name = names[item] if isinstance(item, (int, np.integer)) and -len(names) <= item < len(names) else str(item)
+        if name not in names:
+            raise InputError(f"categorical_features names {item!r}, which is not a column; there are {_shorten(names)}")
+        chosen.add(name)
+    return chosen
+
+
+def _check_groups(groups: dict[str, list[str]], names: list[str]) -> dict[str, str]:
+    """Which group each source column belongs to."""
+    grouped: dict[str, str] = {}
+    for group, sources in groups.items():
+        if len(sources) < 2:
+            raise InputError(f"groups[{group!r}] must list at least two dummy columns, got {sources}")
+        for name in sources:
+            if name not in names:
+                raise InputError(f"groups[{group!r}] names {name!r}, which is not a column of the table")
+            if name in grouped:
+                raise InputError(f"column {name!r} is in two groups, {grouped[name]!r} and {group!r}; keep one")
+            grouped[name] = group
+        if group in names and group not in sources:
+            raise InputError(f"groups[{group!r}] has the name of another column; choose a name of its own")
+    return grouped
+
+
+def _shorten(names: Any, most: int = 8) -> str:
+    shown = [repr(str(name)) for name in list(names)[:most]]
+    return ", ".join(shown) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+__all__ = ["MISSING", "OTHER", "UNKNOWN", "Column", "Scaling", "Table", "as_frame"]
