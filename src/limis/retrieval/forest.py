@@ -1,0 +1,96 @@
+"""A random forest fitted to the black box's outputs, kept as flat arrays and walked without scikit-learn.
+
+scikit-learn grows the trees. Its own walk costs tens of milliseconds for a single row, so the trees are copied into
+arrays that hold all nodes of all trees, and rows walk down all trees at once, a level a step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.ensemble import RandomForestRegressor
+
+LEAF = -1
+
+
+@dataclass
+class Forest:
+    """All trees in one set of arrays; a node's children are positions in the same arrays."""
+
+    feature: np.ndarray  # (nodes,) int32, LEAF at leaves
+    threshold: np.ndarray  # (nodes,) float64
+    left: np.ndarray  # (nodes,) int32; leaves point to themselves
+    right: np.ndarray  # (nodes,) int32
+    leaf_number: np.ndarray  # (nodes,) int32, numbering the leaves of the whole forest; LEAF at inner nodes
+    roots: np.ndarray  # (trees,) int32
+    depth: int
+
+    @property
+    def n_trees(self) -> int:
+        """How many trees there are."""
+        return len(self.roots)
+
+    @property
+    def n_leaves(self) -> int:
+        """How many leaves all trees have together."""
+        return int(self.leaf_number.max()) + 1
+
+    def leaves(self, inputs: np.ndarray) -> np.ndarray:
+        """The leaf each row falls into, for every tree: (rows, trees)."""
+        rows = np.arange(len(inputs))[:, None]
+        inputs = inputs.astype(np.float32)
+        at = np.broadcast_to(self.roots, (len(inputs), self.n_trees))
+        for _ in range(self.depth):
+            feature = self.feature[at]
+            goes_left = inputs[rows, feature] <= self.threshold[at]
+            at = np.where(goes_left, self.left[at], self.right[at])
+        return self.leaf_number[at]
+
+
+def grow_forest(
+    inputs: np.ndarray,
+    outputs: np.ndarray,
+    *,
+    n_trees: int,
+    min_leaf: int,
+    feature_share: float,
+    n_jobs: int | None,
+    seed: int,
+) -> tuple[Forest, np.ndarray]:
+    """Grow a forest; returns it and how often each row is in each tree's sample: (rows, trees) uint8."""
+    grown = RandomForestRegressor(
+        n_estimators=n_trees,
+        min_samples_leaf=min_leaf,
+        max_features=feature_share,
+        n_jobs=n_jobs,
+        random_state=seed,
+    ).fit(inputs.astype(np.float32), outputs)
+    in_bag = np.stack([np.bincount(drawn, minlength=len(inputs)) for drawn in grown.estimators_samples_], axis=1)
+    return _flatten([tree.tree_ for tree in grown.estimators_]), np.minimum(in_bag, 255).astype(np.uint8)
+
+
+def _flatten(trees: list) -> Forest:
+    sizes = np.array([tree.node_count for tree in trees])
+    roots = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    feature = np.concatenate([tree.feature for tree in trees])
+    is_leaf = np.concatenate([tree.children_left for tree in trees]) == LEAF
+    nodes = np.arange(len(feature))
+    left, right = (
+        np.where(
+            is_leaf, nodes, np.concatenate([getattr(t, side) + root for t, root in zip(trees, roots, strict=True)])
+        )
+        for side in ("children_left", "children_right")
+    )
+    leaf_number = np.full(len(feature), LEAF)
+    leaf_number[is_leaf] = np.arange(is_leaf.sum())
+    return Forest(
+        # A leaf compares feature 0 and stays where it is, whatever the answer.
+        feature=np.where(is_leaf, 0, feature).astype(np.int32),
+        threshold=np.concatenate([tree.threshold for tree in trees]),
+        left=left.astype(np.int32),
+        right=right.astype(np.int32),
+        leaf_number=leaf_number.astype(np.int32),
+        roots=roots.astype(np.int32),
+        depth=max(tree.max_depth for tree in trees),
+    )

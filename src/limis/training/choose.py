@@ -1,0 +1,72 @@
+"""Choosing what is "auto": a short fixed list, judged on probe rows by error at the row and skill on changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from limis.metrics import lmae, nse, skill_on_changes
+from limis.rows import TrainingRows
+from limis.training.probes import ProbeRows
+from limis.walk import GlobalFit, LocalFits, fit_locally
+from limis.weighting import ForestWeighting
+
+SCALES = (1.0, 3.0, 10.0, 30.0, 100.0)
+CANDIDATES = (64, 256)
+
+
+@dataclass
+class Choice:
+    """One entry of the list and the numbers it earned."""
+
+    options: dict[str, Any]
+    nse: float
+    lmae: float
+    skill: float | None
+    chosen: bool = False
+
+    @property
+    def merit(self) -> float:
+        """What decides: the two shares of variance foreseen, at the row and on changes, count alike."""
+        return self.nse if self.skill is None else (self.nse + self.skill) / 2
+
+    def to_dict(self) -> dict[str, Any]:
+        """One line of the table of choices."""
+        skill = {} if self.skill is None else {"skill": self.skill}
+        return {**self.options, "nse": self.nse, "lmae": self.lmae, **skill, "chosen": self.chosen}
+
+
+def judge(fits: LocalFits, probes: ProbeRows) -> dict[str, Any]:
+    """NSE, LMAE and, where moves were asked, skill on changes of finished fits on probe rows."""
+    predictions = fits.predictions()
+    skill = None
+    if probes.asked is not None and np.any(probes.asked.changes):
+        skill = skill_on_changes(probes.asked.changes, fits.changes(probes.asked.rows, probes.asked.features))
+    constant = np.ptp(probes.outputs) == 0
+    return {
+        # A black box that says the same of every probe row leaves no variance to foresee.
+        "nse": float("nan") if constant else nse(probes.outputs, predictions),
+        "lmae": lmae(probes.outputs, predictions),
+        "skill": skill,
+    }
+
+
+def choose_forest_weighting(
+    training: TrainingRows, weighting: ForestWeighting, fallback: GlobalFit, probes: ProbeRows, memory_limit: float
+) -> tuple[ForestWeighting, list[Choice]]:
+    """The weights' scale and the number of candidates; the given ones stay when there are no probe rows."""
+    if len(probes) < 2:
+        return weighting, []
+    choices = []
+    for n_candidates in CANDIDATES:
+        for scale in SCALES:
+            tried = replace(weighting, n_candidates=n_candidates, scale=scale)
+            fits = LocalFits.join(
+                list(fit_locally(training, tried, fallback, probes.values, memory_limit=memory_limit))
+            )
+            choices.append(Choice({"n_candidates": n_candidates, "scale": scale}, **judge(fits, probes)))
+    best = max(choices, key=lambda choice: choice.merit if np.isfinite(choice.merit) else -np.inf)
+    best.chosen = True
+    return replace(weighting, **best.options), choices

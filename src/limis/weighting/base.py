@@ -1,0 +1,44 @@
+"""What every weighting gives: for each row to explain, candidate training rows and their weights."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from limis.rows import TrainingRows
+
+
+@dataclass
+class Neighbourhood:
+    """Candidates in row order, padded with row 0 at weight 0 to a fixed number."""
+
+    rows: np.ndarray  # (queries, candidates) int64
+    weights: np.ndarray  # (queries, candidates) float64
+
+    def __getitem__(self, part: slice) -> Neighbourhood:
+        return Neighbourhood(self.rows[part], self.weights[part])
+
+
+class Weighting(Protocol):
+    """A fitted weight estimator."""
+
+    def neighbourhood(self, training: TrainingRows, values: np.ndarray) -> Neighbourhood:
+        """The candidates of each row, given by its values; equal training rows get no weight."""
+        ...
+
+    def candidates(self, training: TrainingRows) -> int:
+        """How many candidates each row gets: what one block of the surrogate's work is sized by."""
+        ...
+
+
+def sample_neighbourhood(found: Neighbourhood, values: np.ndarray, seed: int) -> Neighbourhood:
+    """Bernoulli selection instead of weights (the paper's ablation); the same row always draws the same."""
+    drawn = np.zeros_like(found.weights)
+    for query, row in enumerate(np.ascontiguousarray(values)):
+        digest = hashlib.blake2b(row.tobytes(), digest_size=8).digest()
+        rng = np.random.default_rng([seed, int.from_bytes(digest, "little")])
+        drawn[query] = rng.random(found.weights.shape[1]) < found.weights[query]
+    return Neighbourhood(found.rows, drawn)
