@@ -1,0 +1,181 @@
+"""How far a finished explanation can be trusted, from what is known when it is made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.linear_model import Ridge
+
+from limis.columns import UNKNOWN, show_value
+from limis.table import Table
+from limis.training.probes import ProbeRows
+from limis.walk import LocalFits
+
+COVERAGE = 0.95
+TOLERANCE = 0.25  # of the outputs' standard deviation
+
+
+@dataclass
+class ChangeBound:
+    """A split-conformal bound on an explanation's error on changes.
+
+    On one half of the probe rows a small regression learns how large the error on changes (its root mean square over
+    a row's moves) tends to be, from what is known without asking the black box. On the other half the factor is found
+    by which that estimate must be raised to hold for `COVERAGE` of the rows.
+    """
+
+    slopes: np.ndarray  # over `known_signs`
+    intercept: float
+    factor: float
+    measured_on: int  # calibration rows
+
+    @classmethod
+    def learn(cls, fits: LocalFits, probes: ProbeRows, rng: np.random.Generator) -> ChangeBound:
+        """Learn the bound from finished fits of probe rows whose moves the black box was asked about."""
+        signs = known_signs(fits)
+        errors, asked = errors_on_changes(fits, probes)
+        asked = rng.permutation(asked)
+        fitting, calibration = asked[: len(asked) // 2], asked[len(asked) // 2 :]
+        if len(fitting) == 0:
+            return cls(np.zeros(signs.shape[1]), 0.0, np.inf, 0)
+        floor = 1e-9 + 1e-3 * np.median(errors[fitting])
+        ridge = Ridge(alpha=1.0).fit(signs[fitting], np.log(errors[fitting] + floor))
+        scores = errors[calibration] / np.exp(ridge.predict(signs[calibration]))
+        return cls(ridge.coef_, float(ridge.intercept_), conformal_quantile(scores, COVERAGE), len(calibration))
+
+    def bound(self, fits: LocalFits) -> np.ndarray:
+        """(rows,); infinite where too few probe rows could be asked to say anything."""
+        # Not a matrix product: its rounding would depend on how many rows are explained together.
+        return self.factor * np.exp((known_signs(fits) * self.slopes).sum(axis=1) + self.intercept)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready data; an infinite factor, which JSON has no word for, is None."""
+        factor = self.factor if np.isfinite(self.factor) else None
+        return {
+            "slopes": self.slopes.tolist(),
+            "intercept": self.intercept,
+            "factor": factor,
+            "measured_on": self.measured_on,
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> ChangeBound:
+        """The inverse of `to_dict`."""
+        factor = np.inf if data["factor"] is None else data["factor"]
+        return cls(np.array(data["slopes"]), data["intercept"], factor, data["measured_on"])
+
+
+def known_signs(fits: LocalFits) -> np.ndarray:
+    """What an explanation shows of its own quality: (rows, 4), on log scales."""
+    tiny = 1e-9
+    return np.column_stack(
+        [
+            np.log(np.sqrt(fits.residual_mean_square) + tiny),
+            np.log(np.sqrt(fits.spread_mean_square) + tiny),
+            np.log(np.sqrt((fits.coefficients**2).sum(axis=1)) + tiny),
+            np.log(effective_rows(fits) + 1),
+        ]
+    )
+
+
+def errors_on_changes(fits: LocalFits, probes: ProbeRows) -> tuple[np.ndarray, np.ndarray]:
+    """Root mean square error over each row's moves (NaN without any), and the rows that have moves."""
+    if probes.asked is None:
+        return np.full(len(probes), np.nan), np.empty(0, dtype=np.int64)
+    rows = probes.asked.rows
+    missed = probes.asked.changes - fits.changes(rows, probes.asked.features)
+    counts = np.bincount(rows, minlength=len(probes))
+    sums = np.bincount(rows, weights=missed**2, minlength=len(probes))
+    with np.errstate(invalid="ignore"):
+        return np.sqrt(sums / np.where(counts, counts, np.nan)), np.flatnonzero(counts)
+
+
+def conformal_quantile(scores: np.ndarray, coverage: float) -> float:
+    """The smallest score that bounds a new one with the given probability; infinite when there are too few.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> float(conformal_quantile(np.arange(1.0, 100.0), 0.95))
+    95.0
+    >>> float(conformal_quantile(np.arange(1.0, 10.0), 0.95))
+    inf
+    """
+    rank = int(np.ceil((len(scores) + 1) * coverage))
+    return float(np.sort(scores)[rank - 1]) if rank <= len(scores) else float("inf")
+
+
+def effective_rows(fits: LocalFits) -> np.ndarray:
+    """How many equally weighted rows would tell as much: (Σw)² / Σw²."""
+    total = np.asarray(fits.weights.sum(axis=1)).ravel()
+    squares = np.asarray(fits.weights.multiply(fits.weights).sum(axis=1)).ravel()
+    return np.divide(total**2, squares, out=np.zeros_like(total), where=squares > 0)
+
+
+def fidelity_frame(
+    fits: LocalFits,
+    values: np.ndarray,
+    table: Table,
+    *,
+    outputs: np.ndarray | None,
+    bound: ChangeBound | None,
+    tolerance: float,
+    index: pd.Index,
+) -> pd.DataFrame:
+    """One line an explanation; what could not be known is left out, not filled in."""
+    residual, spread = fits.residual_mean_square, fits.spread_mean_square
+    columns: dict[str, Any] = {}
+    if outputs is not None:
+        columns["error"] = np.abs(fits.predictions() - outputs)
+    columns["neighbourhood_error"] = np.sqrt(residual)
+    bounds = None
+    if bound is not None:
+        bounds = columns["change_error_bound"] = bound.bound(fits)
+    columns["gain"] = 1 - np.divide(residual, spread, out=np.ones_like(residual), where=spread > 0)
+    columns["effective_rows"] = effective_rows(fits)
+    reasons = [
+        _reasons(table, values[row], bool(fits.empty[row]), None if bounds is None else float(bounds[row]), tolerance)
+        for row in range(len(values))
+    ]
+    columns["trusted"] = [not found for found in reasons]
+    columns["reasons"] = reasons
+    return pd.DataFrame(columns, index=index)
+
+
+def _reasons(table: Table, values: np.ndarray, empty: bool, bound: float | None, tolerance: float) -> list[str]:
+    """Why not to trust an explanation; none when it may be trusted."""
+    reasons = []
+    if empty:
+        reasons.append("no training row had weight, so this is the global model")
+    if bound is None:
+        reasons.append("the error on changes was not measured, because there was no model to ask")
+    elif not np.isfinite(bound):
+        reasons.append("too few probe rows to bound the error on changes; give more probe_rows")
+    elif bound > tolerance:
+        reasons.append(f"the error on changes may reach {bound:.3g}, above the tolerance of {tolerance:.3g}")
+    return reasons + _out_of_range(table, values)
+
+
+def _out_of_range(table: Table, values: np.ndarray) -> list[str]:
+    reasons = []
+    for j, column in enumerate(table.columns):
+        value = values[j]
+        if column.is_category:
+            if value == UNKNOWN:
+                reasons.append(f"{column.name} has a value never seen in training")
+        elif np.isnan(value):
+            if not column.has_missing:
+                reasons.append(f"{column.name} is missing, which it never was in training")
+        elif value < table.quantiles[j, 0]:
+            reasons.append(f"{column.name} is below all training rows (from {_show(column.kind, table, j, 0)})")
+        elif value > table.quantiles[j, -1]:
+            reasons.append(f"{column.name} is above all training rows (up to {_show(column.kind, table, j, -1)})")
+    return reasons
+
+
+def _show(kind: str, table: Table, column: int, end: int) -> str:
+    value = float(table.quantiles[column, end])
+    return show_value(pd.Timestamp(0) + pd.Timedelta(days=value)) if kind == "date" else show_value(value)

@@ -1,0 +1,436 @@
+"""LimisExplainer: fit on the training rows once, then explain any row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator
+from sklearn.utils import Tags
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from limis.blackbox import BlackBox, Output, connect
+from limis.check import TOLERANCE, ChangeBound
+from limis.errors import InputError
+from limis.explanation import Explanations
+from limis.labels import read_labels
+from limis.metrics import nse
+from limis.progress import progress
+from limis.retrieval import Retriever
+from limis.rows import TrainingRows
+from limis.table import Table
+from limis.training import ProbeRows, TrainingLog, TrainingPlan, choose_forest_weighting, split_probes, train_pairwise
+from limis.training.choose import judge
+from limis.walk import GlobalFit, LocalFits, fit_locally
+from limis.weighting import ForestWeighting, Weighting
+
+START_CANDIDATES, START_SCALE = 256, 10.0
+MIN_TRAINING_ROWS = 2
+# More probe rows than these would sharpen no choice and only cost time.
+MAX_CHOOSING, MAX_MEASURING = 500, 1000
+
+PAPER_PLANS: dict[str, TrainingPlan] = {
+    "pairwise": TrainingPlan(),
+    "pairwise-released": TrainingPlan(objective="released", inputs="released", penalty_from_step=500, patience=0),
+}
+
+
+class LimisExplainer(BaseEstimator):
+    """Explain each prediction of a tabular model by a small model fitted for that row.
+
+    Parameters
+    ----------
+    model : object, default=None
+        The black box: anything with ``predict_proba`` or ``predict``, a torch module, an XGBoost or LightGBM booster,
+        or a function from rows to outputs. With None the labels ``y`` given to `fit` are explained themselves.
+    surrogate : {"ridge"}, default="ridge"
+        The kind of small model.
+    weighting : {"auto", "forest", "pairwise", "pairwise-released"}, default="auto"
+        How training rows are weighed. "forest" retrieves them by a forest fitted to the black box's outputs;
+        "pairwise" is the paper's network trained by REINFORCE, "pairwise-released" the one of its released code.
+        "auto" is "forest".
+    selection_penalty : "auto" or float, default="auto"
+        The paper's λ, the price of selecting rows; chosen by validation fidelity when "auto". Pairwise only.
+    output : {"auto", "logit", "probability"}, default="auto"
+        What is explained of a classifier. "auto" takes logits, unless more than 5% of the training rows have
+        probabilities so near 0 or 1 that their logits mean nothing.
+    inference : {"weights", "sample"}, default="weights"
+        Fit with the weights, or (as an ablation) on rows drawn with the weights as probabilities.
+    scaling : {"standard", "minmax", "none"}, default="standard"
+        How numbers are scaled before the ridge penalty sees them. Results are always in original units.
+    categorical_features : "auto" or list, default="auto"
+        Names or positions of number-coded columns that are really categories.
+    groups : dict, default=None
+        Dummy columns that belong together: ``{"colour": ["colour_red", "colour_blue"]}`` is one column, colour.
+    tolerance : float, default=0.25
+        How large an error on changes may be for an explanation to be trusted, in standard deviations of the outputs.
+    time_budget : float, default=None
+        Seconds that training a weight estimator may take.
+    memory_limit : float, default=1.0
+        GiB that the working arrays of one block of explanations may take.
+    n_jobs : int, default=None
+        Processes for growing the forest, as in scikit-learn.
+    random_state : int, default=0
+        Seed of everything random, all of which happens in `fit`.
+    verbose : int, default=0
+        1 shows progress on standard error.
+
+    Attributes
+    ----------
+    skill_ : float
+        Skill on changes, measured on probe rows that chose nothing. Absent when there is no model to ask.
+    nse_ : float
+        Nash–Sutcliffe efficiency at the same rows.
+    choices_ : DataFrame
+        What "auto" tried on the other probe rows, with the numbers that decided.
+    training_log_ : list
+        Learning curves of a pairwise estimator, one for each λ tried.
+    feature_names_in_, n_features_in_ : as in scikit-learn
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from limis import LimisExplainer
+    >>> X = np.random.default_rng(0).normal(size=(500, 3))
+    >>> def model(rows):
+    ...     return np.where(rows[:, 0] > 0, rows[:, 1], rows[:, 2])
+    >>> explainer = LimisExplainer(model).fit(X)
+    >>> found = explainer.explain(X[:2])
+    >>> bool(abs(found.base_values + found.contributions.sum(axis=1) - found.local_predictions).max() < 1e-9)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "model": [HasMethods("predict"), HasMethods("predict_proba"), callable, object, None],
+        "surrogate": [StrOptions({"ridge"})],
+        "weighting": [StrOptions({"auto", "forest", *PAPER_PLANS})],
+        "selection_penalty": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
+        "output": [StrOptions({"auto", "logit", "probability"})],
+        "inference": [StrOptions({"weights", "sample"})],
+        "scaling": [StrOptions({"standard", "minmax", "none"})],
+        "categorical_features": [StrOptions({"auto"}), "array-like"],
+        "groups": [Mapping, None],
+        "tolerance": [Interval(Real, 0, None, closed="left")],
+        "time_budget": [Interval(Real, 0, None, closed="neither"), None],
+        "memory_limit": [Interval(Real, 0, None, closed="neither")],
+        "n_jobs": [Integral, None],
+        "random_state": [Interval(Integral, 0, None, closed="left")],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        model: Any = None,
+        *,
+        surrogate: str = "ridge",
+        weighting: str = "auto",
+        selection_penalty: float | Literal["auto"] = "auto",
+        output: Output = "auto",
+        inference: str = "weights",
+        scaling: Literal["standard", "minmax", "none"] = "standard",
+        categorical_features: Sequence[Any] | Literal["auto"] = "auto",
+        groups: Mapping[str, Sequence[str]] | None = None,
+        tolerance: float = TOLERANCE,
+        time_budget: float | None = None,
+        memory_limit: float = 1.0,
+        n_jobs: int | None = None,
+        random_state: int = 0,
+        verbose: int = 0,
+    ) -> None:
+        self.model = model
+        self.surrogate = surrogate
+        self.weighting = weighting
+        self.selection_penalty = selection_penalty
+        self.output = output
+        self.inference = inference
+        self.scaling = scaling
+        self.categorical_features = categorical_features
+        self.groups = groups
+        self.tolerance = tolerance
+        self.time_budget = time_budget
+        self.memory_limit = memory_limit
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @classmethod
+    def paper(
+        cls,
+        model: Any = None,
+        *,
+        variant: Literal["text", "released"] = "text",
+        synthetic: bool = False,
+        **options: Any,
+    ) -> LimisExplainer:
+        """The configuration of the paper: of its text, or of its released code.
+
+        Real data is min–max scaled; ``synthetic=True`` leaves the columns as they are, as the paper does there.
+        """
+        if variant not in ("text", "released"):
+            raise InputError(f'variant is "text" or "released", not {variant!r}')
+        paper: dict[str, Any] = {
+            "weighting": "pairwise" if variant == "text" else "pairwise-released",
+            "selection_penalty": "auto" if variant == "text" else 1.0,
+            "scaling": "none" if synthetic else "minmax",
+        }
+        return cls(model, **{**paper, **options})
+
+    # --- fit ----------------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        outputs: Any = None,
+        probe_rows: Any = None,
+        probe_outputs: Any = None,
+        sample_weight: Any = None,
+    ) -> LimisExplainer:
+        """Learn which training rows matter for which row.
+
+        Parameters
+        ----------
+        X : DataFrame or array
+            Training rows: those that explanations may rest on.
+        y : array, default=None
+            Labels; explained themselves when there is no model, and otherwise not needed.
+        outputs : array, default=None
+            The black box's outputs on ``X``, for a model that cannot be called from here.
+        probe_rows, probe_outputs : default=None
+            Held-out rows to choose and measure on; a tenth of ``X`` is held out when they are not given.
+        sample_weight : array, default=None
+            How much each training row counts, whatever row is explained.
+        """
+        self._validate_params()
+        before = dict(self.__dict__)
+        try:
+            self._fit(X, y, outputs, probe_rows, probe_outputs, sample_weight)
+        except BaseException:
+            # A fit that failed midway leaves the explainer as it was.
+            self.__dict__ = before
+            raise
+        return self
+
+    def _fit(self, X: Any, y: Any, outputs: Any, probe_rows: Any, probe_outputs: Any, sample_weight: Any) -> None:
+        rng = np.random.default_rng(self.random_state)
+        table, frame = Table.learn(
+            X, categorical_features=self.categorical_features, groups=self.groups, scaling=self.scaling
+        )
+        if len(frame) < MIN_TRAINING_ROWS:
+            raise InputError(f"X has 1 sample, a single row (n_samples=1); at least {MIN_TRAINING_ROWS} are needed")
+        weight = _checked_weight(sample_weight, len(frame))
+        black_box, known = self._first_outputs(table, frame, y, outputs)
+
+        if probe_rows is None:
+            if probe_outputs is not None:
+                raise InputError("probe_outputs were given without probe_rows; pass both")
+            train, probe = split_probes(len(frame), rng)
+            probe_frame, probe_known = frame.iloc[probe], known[probe]
+            frame, known = frame.iloc[train], known[train]
+            weight = None if weight is None else weight[train]
+        else:
+            probe_frame = table.read(probe_rows)
+            probe_known = self._outputs_of(black_box, probe_frame, probe_outputs, "probe_outputs")
+
+        frame = frame.reset_index(drop=True)
+        self.training_ = TrainingRows(table, black_box, frame, table.values(frame), known, weight)
+        self.global_fit_ = GlobalFit.of(self.training_)
+        kept = rng.permutation(len(probe_frame))[: MAX_CHOOSING + MAX_MEASURING]
+        probe_frame, probe_known = probe_frame.iloc[kept].reset_index(drop=True), probe_known[kept]
+        probes = ProbeRows.ask(self.training_, probe_frame, probe_known, rng)
+        # Rows that choose do not also measure: a number chosen for being high is no measurement.
+        choosing, measuring = np.split(np.arange(len(probes)), [min(MAX_CHOOSING, len(probes) // 2)])
+        self._fit_weighting(probes.part(choosing), rng)
+        self._measure(probes.part(measuring), rng)
+        self.n_features_in_ = len(table.source_names)
+        if not table.from_array:
+            self.feature_names_in_ = np.array(table.source_names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def _first_outputs(self, table: Table, frame: pd.DataFrame, y: Any, outputs: Any) -> tuple[BlackBox, np.ndarray]:
+        """The black box and what it says of the training rows."""
+        if self.model is not None and outputs is None:
+            return connect(self.model, frame, from_array=table.from_array, output=self.output)
+        if outputs is not None:
+            given = _checked_outputs(outputs, len(frame), "outputs")
+            if self.model is None:
+                return BlackBox("value", "values"), given
+            black_box, asked = connect(self.model, frame.iloc[:100], from_array=table.from_array, output=self.output)
+            if not np.allclose(asked, given[:100], rtol=1e-3, atol=1e-3):
+                raise InputError(
+                    f"outputs disagree with the model: for the first row the model says {asked[0]:.6g} on the "
+                    f"{black_box.scale} scale, outputs says {given[0]:.6g}; pass one of the two, or matching ones"
+                )
+            return black_box, given
+        if y is None:
+            raise InputError(
+                "there is nothing to explain: pass a model to LimisExplainer, or y or outputs to fit. "
+                "This estimator requires y to be passed, but the target y is None."
+            )
+        labels, classes = read_labels(y, len(frame))
+        return BlackBox("value" if classes is None else "probability", "values", classes), labels
+
+    def _outputs_of(self, black_box: BlackBox, frame: pd.DataFrame, given: Any, name: str) -> np.ndarray:
+        if given is not None:
+            if black_box.stands_for_labels:
+                return read_labels(given, len(frame), black_box.classes)[0]
+            return _checked_outputs(given, len(frame), name)
+        if not black_box.can_be_asked:
+            raise InputError(f"there is no model to ask about these rows; pass {name}")
+        return black_box.outputs(frame)
+
+    def _fit_weighting(self, choosing: ProbeRows, rng: np.random.Generator) -> None:
+        training, fallback = self.training_, self.global_fit_
+        self.training_log_: list[TrainingLog] = []
+        seed = int(rng.integers(2**31))
+        if self.weighting in PAPER_PLANS:
+            if len(choosing) == 0:
+                raise InputError("training a pairwise weight estimator needs probe rows; give probe_rows or more rows")
+            penalty = None if self.selection_penalty == "auto" else float(self.selection_penalty)
+            plan = replace(PAPER_PLANS[self.weighting], penalty=penalty, time_budget=self.time_budget)
+            weighting, self.training_log_ = train_pairwise(training, choosing, fallback, plan, seed, bool(self.verbose))
+            tried = [
+                {"selection_penalty": log.penalty, "lmae": min(log.validation_error), "global_lmae": log.global_error}
+                for log in self.training_log_
+            ]
+            self.weighting_: Weighting = weighting
+        else:
+            with progress(2, "fitting the explainer", bool(self.verbose)) as bar:
+                retriever = Retriever.fit(
+                    training.table, training.values, training.outputs, rng=rng, n_jobs=self.n_jobs
+                )
+                bar.update()
+                start = ForestWeighting(retriever, START_CANDIDATES, START_SCALE)
+                self.weighting_, choices = choose_forest_weighting(
+                    training, start, fallback, choosing, self.memory_limit
+                )
+                bar.update()
+            tried = [choice.to_dict() for choice in choices]
+        self.choices_ = pd.DataFrame(tried)
+
+    def _measure(self, measuring: ProbeRows, rng: np.random.Generator) -> None:
+        """Skill, NSE and the bound on the error on changes, on probe rows that chose nothing."""
+        self.bound_: ChangeBound | None = None
+        for name in ("skill_", "nse_"):
+            if hasattr(self, name):
+                delattr(self, name)
+        if len(measuring) < MIN_TRAINING_ROWS:
+            if self.training_.black_box.can_be_asked:
+                self.bound_ = ChangeBound(np.zeros(4), 0.0, float("inf"), 0)
+            return
+        fits = self._fits(measuring.values)
+        numbers = judge(fits, measuring)
+        self.nse_ = numbers["nse"]
+        if numbers["skill"] is not None:
+            self.skill_ = numbers["skill"]
+        if self.training_.black_box.can_be_asked:
+            self.bound_ = ChangeBound.learn(fits, measuring, rng)
+
+    # --- explain --------------------------------------------------------------------------------------
+
+    def explain(self, X: Any, *, outputs: Any = None) -> Explanations:
+        """Explain rows. The black box is asked once a row, unless its outputs are given.
+
+        Parameters
+        ----------
+        X : DataFrame or array
+            Rows with the columns seen in `fit`, in any order.
+        outputs : array, default=None
+            The black box's outputs on ``X``.
+        """
+        check_is_fitted(self, "training_")
+        training = self.training_
+        frame = training.table.read(X)
+        values = training.table.values(frame)
+        known = None
+        if outputs is not None or training.black_box.can_be_asked:
+            known = self._outputs_of(training.black_box, frame, outputs, "outputs")
+        return Explanations(
+            training=training,
+            frame=frame,
+            values=values,
+            fits=self._fits(values, show=bool(self.verbose)),
+            outputs=known,
+            bound=self.bound_,
+            tolerance=self.tolerance * training.output_deviation,
+        )
+
+    __call__ = explain
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """NSE of the local predictions at rows, against the black box (or ``y``, where there is no model)."""
+        found = self.explain(X, outputs=None if self.training_.black_box.can_be_asked else y)
+        return nse(found.model_outputs.to_numpy(), found.local_predictions.to_numpy())
+
+    def _fits(self, values: np.ndarray, show: bool = False) -> LocalFits:
+        parts = []
+        with progress(len(values), "explaining", show) as bar:
+            for part in fit_locally(
+                self.training_,
+                self.weighting_,
+                self.global_fit_,
+                values,
+                inference=self.inference,
+                memory_limit=self.memory_limit,
+                seed=int(self.random_state),
+            ):
+                parts.append(part)
+                bar.update(len(part.levels))
+        return LocalFits.join(parts)
+
+    # --- saving ----------------------------------------------------------------------------------------
+
+    def save(self, path: Any, *, include_model: bool | Literal["auto"] = "auto") -> None:
+        """Write the fitted explainer to one file, without pickle.
+
+        XGBoost and LightGBM models travel inside it, in their native format, when ``include_model`` is "auto" or
+        True; other models are passed again to `limis.load`.
+        """
+        from limis.store import save
+
+        check_is_fitted(self, "training_")
+        save(self, path, include_model=include_model)
+
+    # --- scikit-learn's conventions -----------------------------------------------------------------------
+
+    def __sklearn_clone__(self) -> LimisExplainer:
+        # scikit-learn's own clone would unfit the black box.
+        return type(self)(**self.get_params(deep=False))
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        tags.target_tags.required = self.model is None
+        return tags
+
+
+def _checked_outputs(outputs: Any, n_rows: int, name: str) -> np.ndarray:
+    try:
+        given = np.asarray(outputs, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be numbers, one a row") from None
+    if given.ndim == 2 and given.shape[1] == 1:
+        given = given[:, 0]
+    if given.shape != (n_rows,):
+        raise InputError(f"{name} has shape {given.shape}, but there are {n_rows} rows: give one number a row")
+    if not np.isfinite(given).all():
+        raise InputError(f"{name} has NaN or infinity in row {int(np.flatnonzero(~np.isfinite(given))[0])}")
+    return given
+
+
+def _checked_weight(sample_weight: Any, n_rows: int) -> np.ndarray | None:
+    if sample_weight is None:
+        return None
+    weight = _checked_outputs(sample_weight, n_rows, "sample_weight")
+    if (weight < 0).any() or weight.sum() == 0:
+        raise InputError("sample_weight must not be negative, nor zero for every row")
+    return weight

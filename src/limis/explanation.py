@@ -1,0 +1,332 @@
+"""What comes out: explanations of many rows, and one of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, overload
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+
+from limis import local_view
+from limis.check import ChangeBound, fidelity_frame
+from limis.errors import InputError, require
+from limis.local_view import Reason
+from limis.metrics import skill_on_changes
+from limis.rows import TrainingRows
+from limis.training.probes import ProbeRows
+from limis.walk import LocalFits
+
+
+@dataclass
+class Explanations:
+    """Explanations of some rows: a readable model a row, and how far to trust it.
+
+    Made by `LimisExplainer.explain`. Indexing with a number gives one `Explanation`, with a slice fewer of them.
+    """
+
+    training: TrainingRows
+    frame: pd.DataFrame  # the explained rows, as given
+    values: np.ndarray
+    fits: LocalFits
+    outputs: np.ndarray | None
+    bound: ChangeBound | None
+    tolerance: float
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @overload
+    def __getitem__(self, key: int) -> Explanation: ...
+    @overload
+    def __getitem__(self, key: slice) -> Explanations: ...
+    def __getitem__(self, key: int | slice) -> Explanation | Explanations:
+        if isinstance(key, slice):
+            chosen = np.arange(len(self))[key]
+            return Explanations(
+                self.training,
+                self.frame.iloc[chosen],
+                self.values[chosen],
+                self.fits.part(chosen),
+                None if self.outputs is None else self.outputs[chosen],
+                self.bound,
+                self.tolerance,
+            )
+        if not -len(self) <= key < len(self):
+            raise IndexError(f"there are {len(self)} explanations, so there is no number {key}")
+        return Explanation(self, int(key) % len(self))
+
+    def __iter__(self) -> Iterator[Explanation]:
+        return (Explanation(self, row) for row in range(len(self)))
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} explanations, {int(self.fidelity['trusted'].sum())} of them trusted>"
+
+    # --- numbers, a row a case ------------------------------------------------------------------
+
+    @property
+    def index(self) -> pd.Index:
+        """The row labels of the explained table."""
+        return self.frame.index
+
+    @cached_property
+    def coefficients(self) -> pd.DataFrame:
+        """Slopes in original units, under (column, level); NaN for a level that no weighted row has: unknown here."""
+        slopes = self.fits.coefficients / self.training.table.feature_scale
+        slopes[local_view.absent_levels(self.training.table, self.fits)] = np.nan
+        columns = pd.MultiIndex.from_tuples(self.training.table.feature_names, names=["column", "level"])
+        return pd.DataFrame(slopes, index=self.index, columns=columns)
+
+    @cached_property
+    def intercepts(self) -> pd.Series:
+        """The local model where every number is 0 and no level is set."""
+        table, fits = self.training.table, self.fits
+        at_zero = -table.feature_offset / table.feature_scale
+        values = fits.levels + (fits.coefficients * (at_zero - fits.feature_means)).sum(axis=1)
+        return pd.Series(values, index=self.index, name="intercept")
+
+    @cached_property
+    def contributions(self) -> pd.DataFrame:
+        """Each original column's part in the step from the neighbourhood's mean to the local prediction."""
+        parts = self.fits.weighted_differences()
+        starts = np.flatnonzero(np.diff(self.training.table.feature_column, prepend=-1))
+        by_column = np.add.reduceat(parts, starts, axis=1)
+        return pd.DataFrame(by_column, index=self.index, columns=self.training.table.names)
+
+    @property
+    def base_values(self) -> pd.Series:
+        """The neighbourhood's mean output: where each telling of contributions starts."""
+        return pd.Series(self.fits.levels, index=self.index, name="base_value")
+
+    @property
+    def neighbourhood_shift(self) -> pd.Series:
+        """How far the neighbourhood's mean lies from the overall mean of the training rows."""
+        return (self.base_values - self.training.overall_mean).rename("neighbourhood_shift")
+
+    @cached_property
+    def local_predictions(self) -> pd.Series:
+        """What the local models say of their own rows."""
+        return pd.Series(self.fits.predictions(), index=self.index, name="local_prediction")
+
+    @property
+    def model_outputs(self) -> pd.Series:
+        """What the black box says of the rows; absent (an AttributeError) when it was neither asked nor given."""
+        if self.outputs is None:
+            raise AttributeError("the black box's outputs are not known: there was no model to ask and no outputs=")
+        return pd.Series(self.outputs, index=self.index, name="model_output")
+
+    @property
+    def weights(self) -> sp.csr_array:
+        """How much each training row counts for each case: (cases, training rows)."""
+        return self.fits.weights
+
+    @cached_property
+    def fidelity(self) -> pd.DataFrame:
+        """How far to trust each explanation, and why not."""
+        return fidelity_frame(
+            self.fits,
+            self.values,
+            self.training.table,
+            outputs=self.outputs,
+            bound=self.bound,
+            tolerance=self.tolerance,
+            index=self.index,
+        )
+
+    @cached_property
+    def status(self) -> pd.DataFrame:
+        """A word where a column's contribution must not be read as "no effect": fixed here, unknown here, or none."""
+        words = local_view.status(self.training, self.values, self.fits)
+        return pd.DataFrame(words, index=self.index, columns=self.training.table.names)
+
+    @cached_property
+    def intervals(self) -> pd.DataFrame:
+        """95% intervals of the coefficients, in original units, under (column, level, low or high)."""
+        table = self.training.table
+        half = 1.96 * local_view.standard_errors(self.training, self.fits) / table.feature_scale
+        half[local_view.absent_levels(table, self.fits)] = np.nan
+        middle = self.coefficients.to_numpy()
+        columns = pd.MultiIndex.from_tuples(
+            [(*name, end) for name in table.feature_names for end in ("low", "high")],
+            names=["column", "level", "end"],
+        )
+        both = np.stack([middle - half, middle + half], axis=2).reshape(len(self), -1)
+        return pd.DataFrame(both, index=self.index, columns=columns)
+
+    def skill(self, model: Any = None, *, random_state: int = 0) -> float:
+        """Skill on changes of these explanations, measured: the black box is asked about moved rows.
+
+        ``model`` is needed only where the explainer has none to ask, as after loading without it.
+        """
+        training = self.training
+        if model is not None:
+            training = training.with_model(model)
+        elif not training.black_box.can_be_asked:
+            raise InputError("there is no model to ask about changes; pass it: skill(model)")
+        outputs = training.black_box.outputs(self.frame) if self.outputs is None else self.outputs
+        probes = ProbeRows.ask(training, self.frame, outputs, np.random.default_rng(random_state))
+        if probes.asked is None or not np.any(probes.asked.changes):
+            raise InputError("no column of these rows can be moved so that the black box changes its answer")
+        return skill_on_changes(probes.asked.changes, self.fits.changes(probes.asked.rows, probes.asked.features))
+
+    # --- other forms ------------------------------------------------------------------------------
+
+    def to_frame(self) -> pd.DataFrame:
+        """One flat row a case: outputs, contributions (as "contribution: column") and fidelity."""
+        parts: list[Any] = [] if self.outputs is None else [self.model_outputs]
+        parts += [self.local_predictions, self.base_values, self.neighbourhood_shift]
+        trust = self.fidelity.assign(reasons=self.fidelity["reasons"].map("; ".join))
+        parts += [self.contributions.add_prefix("contribution: "), trust]
+        return pd.concat(parts, axis=1)
+
+    def to_json(self) -> str:
+        """All cases as JSON: a list of objects, one a case."""
+        return json.dumps([one.to_dict() for one in self], ensure_ascii=False, indent=1)
+
+    def to_html(self, path: Any = None, *, title: str = "Explanations") -> str:
+        """A self-contained page with a card a case; also written to ``path`` where one is given."""
+        from limis.report import page, write_text
+
+        html = page(self, title=title)
+        if path is not None:
+            write_text(path, html)
+        return html
+
+    def _repr_html_(self) -> str:
+        from limis.report import cards
+
+        return cards(self[:5], total=len(self))
+
+    def to_shap(self) -> Any:
+        """These contributions as a `shap.Explanation`, for shap's own plots."""
+        shap = require("shap", "peers")
+        data = np.array([list(one.values.values()) for one in self])
+        return shap.Explanation(
+            values=self.contributions.to_numpy(),
+            base_values=self.base_values.to_numpy(),
+            data=data,
+            feature_names=self.training.table.names,
+        )
+
+
+@dataclass
+class Explanation:
+    """The explanation of one row: a view into `Explanations`."""
+
+    all: Explanations
+    row: int
+
+    @property
+    def label(self) -> Any:
+        """The row's label in the table it came from."""
+        return self.all.index[self.row]
+
+    @property
+    def coefficients(self) -> pd.Series:
+        """Slopes in original units, under (column, level)."""
+        return self.all.coefficients.iloc[self.row]
+
+    @property
+    def contributions(self) -> pd.Series:
+        """Each original column's part in the step from the neighbourhood's mean to the local prediction."""
+        return self.all.contributions.iloc[self.row]
+
+    @property
+    def fidelity(self) -> pd.Series:
+        """How far to trust this explanation."""
+        return self.all.fidelity.iloc[self.row]
+
+    @property
+    def status(self) -> pd.Series:
+        """A word a column: fixed here, unknown here, or none."""
+        return self.all.status.iloc[self.row]
+
+    @property
+    def trusted(self) -> bool:
+        """Whether the error on changes is bounded within the tolerance and the row is in range."""
+        return bool(self.fidelity["trusted"])
+
+    @property
+    def base_value(self) -> float:
+        """The neighbourhood's mean output."""
+        return float(self.all.fits.levels[self.row])
+
+    @property
+    def neighbourhood_shift(self) -> float:
+        """How far the neighbourhood's mean lies from the overall mean."""
+        return self.base_value - self.all.training.overall_mean
+
+    @property
+    def local_prediction(self) -> float:
+        """What the local model says of its own row."""
+        return float(self.all.local_predictions.iloc[self.row])
+
+    @property
+    def model_output(self) -> float:
+        """What the black box says; absent (an AttributeError) when it was neither asked nor given."""
+        return float(self.all.model_outputs.iloc[self.row])
+
+    @property
+    def intervals(self) -> pd.DataFrame:
+        """95% intervals of the coefficients: a row a (column, level), columns low and high."""
+        return self.all[self.row : self.row + 1].intervals.iloc[0].unstack("end")[["low", "high"]]
+
+    @cached_property
+    def values(self) -> dict[str, str]:
+        """The row's values in words."""
+        return local_view.words(self.all.training.table, self.all.frame, self.row)
+
+    @cached_property
+    def weights(self) -> pd.Series:
+        """Weight of every training row that has any, by its position among the training rows, largest first."""
+        line = self.all.weights[[self.row]]
+        return pd.Series(line.data, index=line.indices, name="weight").sort_values(ascending=False, kind="stable")
+
+    def training_rows(self, k: int = 10) -> pd.DataFrame:
+        """The ``k`` training rows that speak most for this explanation, with weight and black-box output."""
+        top = self.weights.iloc[:k]
+        rows = self.all.training.frame.iloc[top.index].copy()
+        # The user's own table may have columns of these names too.
+        rows.insert(0, "weight", (top / self.weights.sum()).to_numpy(), allow_duplicates=True)
+        rows.insert(1, "model_output", self.all.training.outputs[top.index], allow_duplicates=True)
+        return rows
+
+    def predict(self, rows: Any) -> np.ndarray:
+        """What this local model says of other rows."""
+        training, fits = self.all.training, self.all.fits
+        features = training.table.features(training.table.values(training.table.read(rows)))
+        return fits.levels[self.row] + (features - fits.feature_means[self.row]) @ fits.coefficients[self.row]
+
+    def neighbourhood(self) -> pd.DataFrame:
+        """How this neighbourhood differs from all training rows, the columns that set it apart most first."""
+        return local_view.neighbourhood(self.all.training, self.weights)
+
+    def reasons(self) -> list[Reason]:
+        """What moves the local prediction away from its neighbourhood's mean, largest first.
+
+        Columns that rise and fall together among the weighted rows are one reason: their parts cannot be told apart.
+        """
+        return local_view.reasons(self)
+
+    def as_list(self) -> list[tuple[str, float]]:
+        """The reasons as (words, contribution) pairs."""
+        return [(reason.words, reason.contribution) for reason in self.reasons()]
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the two steps, overall mean → neighbourhood → local prediction; returns the axes."""
+        from limis.plots import plot_contributions
+
+        return plot_contributions(self, ax)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready data."""
+        return local_view.as_dict(self)
+
+    def _repr_html_(self) -> str:
+        from limis.report import cards
+
+        return cards(self.all[self.row : self.row + 1], total=1)

@@ -1,0 +1,82 @@
+"""The bound on the error on changes holds as often as it says."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from limis import LimisExplainer
+from limis.check import conformal_quantile, errors_on_changes
+from limis.training import ProbeRows
+
+
+@given(st.integers(19, 400), st.integers(0, 2**32 - 1))
+def test_the_conformal_quantile_leaves_at_most_one_in_twenty_above(n, seed):
+    scores = np.random.default_rng(seed).random(n)
+    above = (scores > conformal_quantile(scores, 0.95)).sum()
+    assert above <= 0.05 * (n + 1)
+
+
+def test_too_few_scores_bound_nothing():
+    assert conformal_quantile(np.ones(18), 0.95) == np.inf
+
+
+def curved(rows):
+    return np.sin(3 * rows["a"]) + rows["b"] * rows["c"]
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(2500, 3)), columns=list("abc"))
+    return LimisExplainer(curved).fit(frame.iloc[:1000], probe_rows=frame.iloc[1000:1800]), frame.iloc[1800:]
+
+
+@pytest.mark.slow
+def test_the_bound_covers_new_rows(fitted):
+    explainer, rows = fitted
+    found = explainer.explain(rows)
+    probes = ProbeRows.ask(
+        explainer.training_, rows.reset_index(drop=True), found.model_outputs.to_numpy(), np.random.default_rng(9)
+    )
+    errors, asked = errors_on_changes(found.fits, probes)
+    covered = (errors[asked] <= found.fidelity["change_error_bound"].to_numpy()[asked]).mean()
+    # 95% is promised on average over calibration sets of 200 rows (deviation .015); 700 test rows add .008.
+    assert covered > 0.95 - 4 * 0.017
+
+
+def test_the_bound_tells_good_explanations_from_bad(fitted):
+    explainer, rows = fitted
+    found = explainer.explain(rows)
+    probes = ProbeRows.ask(
+        explainer.training_, rows.reset_index(drop=True), found.model_outputs.to_numpy(), np.random.default_rng(9)
+    )
+    errors, _ = errors_on_changes(found.fits, probes)
+    bound = found.fidelity["change_error_bound"].to_numpy()
+    low = bound < np.median(bound)
+    assert errors[low].mean() < errors[~low].mean()
+
+
+def test_trust_follows_the_tolerance(fitted):
+    explainer, rows = fitted
+    assert explainer.explain(rows.clip(-2, 2)).fidelity["trusted"].sum() < len(rows)
+    explainer.tolerance = 1e6
+    found = explainer.explain(rows.clip(-2, 2))
+    explainer.tolerance = 0.25
+    assert found.fidelity["trusted"].all()
+    assert all(reasons == [] for reasons in found.fidelity["reasons"])
+
+
+def test_a_linear_black_box_is_trusted():
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(2000, 3)), columns=list("abc"))
+    explainer = LimisExplainer(lambda rows: rows["a"] + 2 * rows["b"]).fit(frame)
+    assert explainer.explain(frame.iloc[:200].clip(-2, 2)).fidelity["trusted"].mean() > 0.9
+    assert explainer.skill_ > 0.9
+
+
+def test_few_probe_rows_bound_nothing_and_say_so():
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 2)), columns=list("ab"))
+    found = LimisExplainer(lambda rows: rows["a"]).fit(frame).explain(frame)
+    assert np.isinf(found.fidelity["change_error_bound"]).all()
+    assert all("give more probe_rows" in reasons[0] for reasons in found.fidelity["reasons"])

@@ -1,0 +1,274 @@
+"""What a user can rely on: explanations that add up, repeat, and say what they do not know."""
+
+import json
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from limis import InputError, LimisExplainer
+from limis.peers import GlobalModel, LocalMean
+
+
+def black_box(rows):
+    """Two regimes by city, a switch at age 40, missing pay counts as -1."""
+    pay = rows["pay"].fillna(-1).to_numpy()
+    return np.where(rows["city"] == "Rome", 3 * pay, -pay) + (rows["age"] > 40).to_numpy() * 2.0
+
+
+@pytest.fixture(scope="module")
+def people():
+    rng = np.random.default_rng(0)
+    n = 900
+    frame = pd.DataFrame(
+        {
+            "age": rng.integers(18, 80, n),
+            "pay": rng.normal(size=n),
+            "city": rng.choice(["Rome", "Oslo", "Bern"], n, p=[0.5, 0.4, 0.1]),
+            "noise": rng.normal(size=n),
+        },
+        index=[f"p{i}" for i in range(n)],
+    )
+    frame.loc[frame.index[::11], "pay"] = np.nan
+    return frame
+
+
+@pytest.fixture(scope="module")
+def explainer(people):
+    return LimisExplainer(black_box, random_state=1).fit(people.iloc[:700])
+
+
+@pytest.fixture(scope="module")
+def found(explainer, people):
+    return explainer.explain(people.iloc[700:])
+
+
+def test_contributions_add_up_to_the_local_prediction(found):
+    total = found.base_values + found.contributions.sum(axis=1)
+    np.testing.assert_allclose(total, found.local_predictions, atol=1e-9)
+    by_coefficients = (
+        found.intercepts
+        + found.coefficients["age", ""] * found.frame["age"]
+        + found.coefficients["pay", ""] * found.frame["pay"].fillna(explainer_mean(found, "pay"))
+        + found.coefficients["pay", "missing"].fillna(0) * found.frame["pay"].isna()
+        + found.coefficients["noise", ""] * found.frame["noise"]
+    )
+    for city in ("Rome", "Oslo", "Bern"):
+        by_coefficients += found.coefficients["city", city].fillna(0) * (found.frame["city"] == city)
+    np.testing.assert_allclose(by_coefficients, found.local_predictions, atol=1e-6)
+
+
+def explainer_mean(found, name):
+    return found.training.table.columns[found.training.table.names.index(name)].offset
+
+
+def test_the_telling_has_two_steps(found, explainer):
+    overall = explainer.training_.overall_mean
+    np.testing.assert_allclose(overall + found.neighbourhood_shift, found.base_values)
+
+
+def test_explanations_follow_the_black_box_and_its_changes(found, explainer):
+    # The function is piecewise linear: a forest neighbourhood with a ridge must do far better than nothing (0).
+    assert explainer.nse_ > 0.8
+    assert explainer.skill_ > 0.4
+    assert found.skill() > 0.4
+    assert explainer.score(found.frame) > 0.8
+
+
+def test_names_and_row_labels_are_never_lost(found, people):
+    for table in (found.coefficients, found.contributions, found.fidelity, found.status, found.to_frame()):
+        assert table.index.equals(people.index[700:])
+    assert list(found.contributions.columns) == list(people.columns)
+    assert found[3].label == "p703"
+
+
+def test_a_row_gives_the_same_bits_alone_and_in_any_batch(found, explainer, people):
+    rows = people.iloc[700:]
+    for part in ([0], [5], [199, 3, 50], list(range(199, -1, -1))):
+        again = explainer.explain(rows.iloc[part])
+        np.testing.assert_array_equal(again.fits.coefficients, found.fits.coefficients[part])
+        np.testing.assert_array_equal(again.local_predictions, found.local_predictions.iloc[part])
+        np.testing.assert_array_equal(again.contributions, found.contributions.iloc[part])
+        assert (again.weights != found.weights[part]).nnz == 0
+        pd.testing.assert_frame_equal(again.fidelity, found.fidelity.iloc[part], check_exact=True)
+
+
+def test_two_fits_with_one_seed_agree_and_another_seed_differs(people, found):
+    again = LimisExplainer(black_box, random_state=1).fit(people.iloc[:700]).explain(people.iloc[700:])
+    np.testing.assert_array_equal(again.fits.coefficients, found.fits.coefficients)
+    other = LimisExplainer(black_box, random_state=2).fit(people.iloc[:700]).explain(people.iloc[700:])
+    assert not np.array_equal(other.fits.coefficients, found.fits.coefficients)
+
+
+def test_the_memory_limit_does_not_change_results(people, explainer, found):
+    small = clone(explainer).set_params(memory_limit=0.001)
+    np.testing.assert_array_equal(
+        small.fit(people.iloc[:700]).explain(people.iloc[700:]).fits.coefficients, found.fits.coefficients
+    )
+
+
+def test_a_training_row_is_not_explained_by_itself_or_its_equals(people):
+    doubled = pd.concat([people.iloc[:300], people.iloc[:300]])
+    explainer = LimisExplainer(black_box).fit(doubled, probe_rows=people.iloc[300:400])
+    weights = explainer.explain(people.iloc[:50]).weights.toarray()
+    for row in range(50):
+        assert weights[row, [row, row + 300]].tolist() == [0, 0]
+        assert weights[row].sum() > 0
+
+
+def test_fixed_and_unknown_are_said(people):
+    frame = people.assign(country="here")
+    explainer = LimisExplainer(black_box).fit(frame.iloc[:700])
+    rows = frame.iloc[700:703].assign(city="Atlantis")
+    found = explainer.explain(rows)
+    assert (found.status["country"] == "fixed here").all()
+    assert (found.status["city"] == "unknown here").all()
+    assert all("city has a value never seen in training" in reasons for reasons in found.fidelity["reasons"])
+    assert not found.fidelity["trusted"].any()
+
+
+def test_levels_without_any_weighted_row_have_no_coefficient(found):
+    slopes = found.coefficients["city"]
+    here = found.weights @ pd.get_dummies(found.training.frame["city"])[slopes.columns].to_numpy(dtype=float)
+    np.testing.assert_array_equal(slopes.isna(), here == 0)
+
+
+def test_level_effects_of_a_category_sum_to_zero(found):
+    np.testing.assert_allclose(found.coefficients["city"].sum(axis=1), 0, atol=1e-4)  # float32
+
+
+def test_rows_out_of_range_are_not_trusted(explainer, people):
+    rows = people.iloc[700:701].assign(age=200)
+    assert "age is above all training rows (up to 79)" in explainer.explain(rows).fidelity["reasons"].iloc[0]
+
+
+def test_intervals_hold_the_coefficients(found):
+    few = found[:3]
+    for end, sign in (("low", 1), ("high", -1)):
+        gap = sign * (few.coefficients.to_numpy() - few.intervals.xs(end, axis=1, level="end").to_numpy())
+        assert np.nanmin(gap) >= 0
+    assert list(few[0].intervals.columns) == ["low", "high"]
+
+
+def test_one_explanation_reads_like_the_batch(found, people):
+    one = found[4]
+    assert one.local_prediction == found.local_predictions.iloc[4]
+    assert one.model_output == pytest.approx(black_box(people.iloc[[704]])[0])
+    np.testing.assert_allclose(one.predict(people.iloc[[704]]), one.local_prediction)
+    rows = one.training_rows(5)
+    assert list(rows["weight"]) == sorted(rows["weight"], reverse=True)
+    assert rows["weight"].sum() <= 1
+    np.testing.assert_allclose(rows["model_output"], black_box(rows))
+    assert sum(value for _, value in one.as_list()) == pytest.approx(one.contributions.sum())
+    assert found[-1].label == "p899"
+    with pytest.raises(IndexError, match="200 explanations"):
+        found[200]
+
+
+def test_columns_that_go_together_are_one_reason():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=400), "c": rng.normal(size=400)})
+    frame["b"] = frame["a"] * 2 + 1
+    explainer = LimisExplainer(lambda rows: rows["a"] + rows["b"] + rows["c"]).fit(frame)
+    reasons = explainer.explain(frame.iloc[:5])[0].reasons()
+    assert sorted(sorted(reason.columns) for reason in reasons) == [["a", "b"], ["c"]]
+
+
+def test_slices_are_explanations_of_their_rows(found):
+    part = found[10:13]
+    assert len(part) == 3
+    np.testing.assert_array_equal(part.contributions, found.contributions.iloc[10:13])
+    np.testing.assert_array_equal(part.fidelity["error"], found.fidelity["error"].iloc[10:13])
+
+
+def test_json_holds_every_case(found):
+    cases = json.loads(found[:3].to_json())
+    assert [case["row"] for case in cases] == ["p700", "p701", "p702"]
+    assert cases[0]["contributions"].keys() == {"age", "pay", "city", "noise"}
+
+
+def test_labels_alone_are_explained_and_what_needs_a_model_is_absent(people):
+    labels = np.where(black_box(people) > 0, "yes", "no")
+    explainer = LimisExplainer().fit(people.iloc[:700], labels[:700])
+    found = explainer.explain(people.iloc[700:])
+    assert found.training.black_box.classes == ["no", "yes"]
+    assert "error" not in found.fidelity
+    assert "change_error_bound" not in found.fidelity
+    assert not hasattr(found, "model_outputs")
+    assert not hasattr(explainer, "skill_")
+    assert "model_output" not in found.to_frame()
+    assert not found.to_frame().isna().any(axis=None)
+    assert explainer.score(people.iloc[700:], labels[700:]) > 0.3
+    with pytest.raises(InputError, match="no model to ask about changes"):
+        found.skill()
+
+
+def test_given_outputs_stand_in_for_a_model(people):
+    outputs = black_box(people)
+    explainer = LimisExplainer(random_state=1).fit(people.iloc[:700], outputs=outputs[:700])
+    again = explainer.explain(people.iloc[700:], outputs=outputs[700:])
+    assert again.skill(black_box) == pytest.approx(again.skill(black_box))
+    assert (again.fidelity["error"] >= 0).all()
+    assert explainer.nse_ > 0.8
+
+
+def test_outputs_that_disagree_with_the_model_are_refused(people):
+    with pytest.raises(InputError, match="outputs disagree with the model"):
+        LimisExplainer(black_box).fit(people, outputs=np.arange(len(people)))
+
+
+def test_classifiers_are_explained_on_logits_and_arrays_work():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 4))
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, X[:, 0] + X[:, 1] > 0)
+    found = LimisExplainer(model).fit(X).explain(X[:5])
+    np.testing.assert_allclose(found.model_outputs, model.decision_function(X[:5]))
+    assert found.training.black_box.scale == "logit"
+
+
+def test_sample_weights_of_zero_remove_rows(people):
+    weight = (people["city"] != "Rome").to_numpy(dtype=float)
+    explainer = LimisExplainer(black_box).fit(people, sample_weight=weight)
+    found = explainer.explain(people.iloc[:20])
+    rome = (found.training.frame["city"] == "Rome").to_numpy()
+    assert found.weights.toarray()[:, rome].sum() == 0
+
+
+def test_sampling_at_inference_is_an_ablation_that_repeats(people):
+    explainer = LimisExplainer(black_box, inference="sample", random_state=3).fit(people.iloc[:300])
+    first, second = (explainer.explain(people.iloc[300:320]).fits.coefficients for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+    assert set(np.unique(explainer.explain(people.iloc[300:320]).weights.data)) <= {1.0}
+
+
+def test_clone_keeps_the_model_fitted(explainer):
+    copy = clone(explainer)
+    assert copy.model is explainer.model
+    assert copy.get_params() == explainer.get_params()
+    assert not hasattr(copy, "training_")
+
+
+def test_explainers_of_picklable_models_pickle(people, found):
+    explainer = LimisExplainer(black_box, random_state=1).fit(people.iloc[:700])
+    again = pickle.loads(pickle.dumps(explainer)).explain(people.iloc[700:])
+    np.testing.assert_array_equal(again.fits.coefficients, found.fits.coefficients)
+
+
+def test_the_two_that_must_be_beaten(explainer, people, found):
+    rows = people.iloc[700:]
+    mean, everywhere = LocalMean(explainer).explain(rows), GlobalModel(explainer).explain(rows)
+    assert mean.skill() == 0
+    np.testing.assert_allclose(mean.local_predictions, found.base_values)
+    assert found.skill() > everywhere.skill()
+    np.testing.assert_allclose(
+        everywhere.contributions.sum(axis=1) + everywhere.base_values, everywhere.local_predictions
+    )
+
+
+def test_calling_is_explaining(explainer, people, found):
+    np.testing.assert_array_equal(explainer(people.iloc[700:]).contributions, found.contributions)
