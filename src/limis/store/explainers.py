@@ -1,0 +1,235 @@
+"""A fitted explainer taken apart into what a file can hold, and put together again."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, fields
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+import safetensors.numpy
+import scipy.sparse as sp
+import torch
+
+from limis import __version__
+from limis.blackbox import BlackBox
+from limis.check import ChangeBound
+from limis.columns import Column
+from limis.errors import MissingExtraError, StoreError
+from limis.explainer import LimisExplainer
+from limis.retrieval import Forest, LeafIndex, Retriever
+from limis.rows import TrainingRows
+from limis.store.container import Manifest, damaged, read, target_of, write
+from limis.store.frames import pack_frame, unpack_frame
+from limis.store.models import MODEL_MEMBERS, check_model, pack_model, unpack_model
+from limis.store.plain import checked, one_line
+from limis.table import Table
+from limis.training import TrainingLog
+from limis.walk import GlobalFit, fit_locally
+from limis.weighting import ForestWeighting, PairwiseEstimator, PairwiseWeighting, Weighting
+
+ARRAYS, FRAME = "arrays.safetensors", "training.parquet"
+MEASURED = ("skill_", "nse_")
+
+
+def save(explainer: LimisExplainer, path: Any, *, include_model: bool | Literal["auto"] = "auto") -> None:
+    """Write a fitted explainer to one file; an interrupted save leaves what was there.
+
+    Parameters
+    ----------
+    explainer : LimisExplainer
+        A fitted explainer.
+    path : str or path
+        The file to write or replace.
+    include_model : bool or "auto", default="auto"
+        Whether the model travels in the file. "auto" takes XGBoost and LightGBM models along, in their native
+        format, and leaves others out; True refuses others.
+
+    Raises
+    ------
+    StoreError
+        If the file cannot be written, the model cannot be included, or a training column cannot be kept as it is.
+    """
+    target = target_of(path)
+    training, global_fit = explainer.training_, explainer.global_fit_
+    weighting, arrays = _pack_weighting(explainer.weighting_)
+    arrays |= {
+        "values": training.values,
+        "outputs": training.outputs,
+        "quantiles": training.table.quantiles,
+        "global.coefficients": global_fit.coefficients,
+        "global.feature_means": global_fit.feature_means,
+    }
+    if training.sample_weight is not None:
+        arrays["sample_weight"] = training.sample_weight
+    frame, parquet = pack_frame(training.frame)
+    manifest = Manifest(
+        limis=__version__,
+        parameters=_pack_parameters(explainer),
+        table=training.table.to_dict(),
+        frame=frame,
+        black_box=training.black_box.to_dict(),
+        global_level=global_fit.level,
+        weighting=weighting,
+        bound=None if explainer.bound_ is None else explainer.bound_.to_dict(),
+        measured={name: getattr(explainer, name) for name in MEASURED if hasattr(explainer, name)},
+        choices=[{str(key): value for key, value in line.items()} for line in explainer.choices_.to_dict("records")],
+        training_log=[asdict(log) for log in explainer.training_log_],
+    )
+    # safetensors takes an array's memory as it lies, so it must lie in order.
+    in_order = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    members = {ARRAYS: safetensors.numpy.save(in_order), FRAME: parquet}
+    write(target, manifest, {**members, **pack_model(training, include_model)})
+
+
+def load(path: Any, model: Any = None) -> LimisExplainer:
+    """Read an explainer that was saved; it explains as before, bit for bit on the same machine.
+
+    Parameters
+    ----------
+    path : str or path
+        A file written by `LimisExplainer.save`.
+    model : object, default=None
+        The black box, where it is not in the file; it is asked about some training rows, to make sure that it is the
+        one. Without it the explainer explains all the same, but what takes asking the model is absent, unless
+        ``outputs`` are given to `explain`.
+
+    Returns
+    -------
+    LimisExplainer
+        Fitted. An XGBoost or LightGBM model that was in the file is its ``model``, as a booster.
+
+    Raises
+    ------
+    StoreError
+        If the file is not there, is damaged, is no explainer or comes from a newer limis, or if ``model`` is not the
+        model that was explained.
+    """
+    manifest, members = read(path, (ARRAYS, FRAME, *(MODEL_MEMBERS if model is None else ())))
+    try:
+        for member in set(MODEL_MEMBERS) & set(members):
+            model = unpack_model(member, members[member])
+        explainer = _build(manifest, members, model)
+    except (StoreError, MissingExtraError):
+        raise
+    except Exception as error:  # every byte is as saved, so it is the manifest that does not fit
+        raise damaged(path, f"its parts do not fit together ({type(error).__name__}: {one_line(error)})") from error
+    if model is not None:
+        check_model(explainer.training_, path)
+    return explainer
+
+
+def _build(manifest: Manifest, members: dict[str, bytes], model: Any) -> LimisExplainer:
+    explainer = LimisExplainer(model, **_unpack_parameters(manifest.parameters))
+    explainer._validate_params()  # noqa: SLF001 - scikit-learn's name for it
+    # Copies: what safetensors gives cannot be written to, and may lie anywhere in memory.
+    arrays = {name: array.copy() for name, array in safetensors.numpy.load(members[ARRAYS]).items()}
+    table = _unpack_table(manifest.table, arrays["quantiles"])
+    training = TrainingRows(
+        table,
+        BlackBox.from_dict(checked(BlackBox, manifest.black_box), model, table.from_array),
+        unpack_frame(manifest.frame, members[FRAME]),
+        arrays["values"],
+        arrays["outputs"],
+        arrays.get("sample_weight"),
+    )
+    explainer.training_ = training
+    explainer.global_fit_ = GlobalFit(
+        arrays["global.coefficients"], arrays["global.feature_means"], manifest.global_level
+    )
+    explainer.weighting_ = _unpack_weighting(manifest.weighting, arrays, training)
+    explainer.bound_ = None if manifest.bound is None else _unpack_bound(manifest.bound)
+    explainer.choices_ = pd.DataFrame(manifest.choices)
+    explainer.training_log_ = [TrainingLog(**checked(TrainingLog, log)) for log in manifest.training_log]
+    for name in set(MEASURED) & set(manifest.measured):
+        setattr(explainer, name, manifest.measured[name])
+    explainer.n_features_in_ = len(table.source_names)
+    if not table.from_array:
+        explainer.feature_names_in_ = np.array(table.source_names, dtype=object)
+    _try_out(explainer)
+    return explainer
+
+
+def _try_out(explainer: LimisExplainer) -> None:
+    """Explain one row: parts that do not fit fail here, and not on some later row."""
+    training = explainer.training_
+    first = next(fit_locally(training, explainer.weighting_, explainer.global_fit_, training.values[:1]))
+    explainer.global_fit_.predict(first.features)
+    if explainer.bound_ is not None:
+        explainer.bound_.bound(first)
+
+
+def _pack_parameters(explainer: LimisExplainer) -> dict[str, Any]:
+    parameters = {name: value for name, value in explainer.get_params(deep=False).items() if name != "model"}
+    if parameters["groups"] is not None:
+        # As pairs, since a group may have any name, also one that has a meaning in the manifest.
+        parameters["groups"] = [[str(name), list(sources)] for name, sources in parameters["groups"].items()]
+    return parameters
+
+
+def _unpack_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
+    groups = parameters["groups"]
+    return {**parameters, "groups": None if groups is None else dict(groups)}
+
+
+def _unpack_table(described: dict[str, Any], quantiles: np.ndarray) -> Table:
+    for column in described["columns"]:
+        checked(Column, column)
+    checked(Table, {name: value for name, value in described.items() if name != "columns"})
+    return Table.from_dict(described, quantiles)
+
+
+def _unpack_bound(described: dict[str, Any]) -> ChangeBound:
+    bound = ChangeBound.from_dict(described)
+    checked(ChangeBound, vars(bound))
+    return bound
+
+
+def _pack_weighting(weighting: Weighting) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """What goes into the manifest, and what among the arrays."""
+    if isinstance(weighting, ForestWeighting):
+        retriever, forest, shares = weighting.retriever, weighting.retriever.forest, weighting.retriever.index.shares
+        arrays = {f"forest.{name}": getattr(forest, name) for name in _forest_arrays()}
+        arrays |= {f"leaves.{name}": getattr(shares, name) for name in ("data", "indices", "indptr")}
+        arrays["in_bag"] = np.packbits(retriever.in_bag)
+        arrays["level_codes"] = np.concatenate(retriever.level_codes)
+        arrays["level_counts"] = np.array([len(codes) for codes in retriever.level_codes])
+        described = {"n_candidates": weighting.n_candidates, "scale": weighting.scale, "depth": forest.depth}
+        return {"kind": "forest", **described}, arrays
+    if isinstance(weighting, PairwiseWeighting):
+        state = weighting.estimator.state_dict()
+        arrays = {f"estimator.{name}": tensor.cpu().numpy() for name, tensor in state.items()}
+        inputs = weighting.estimator.inputs
+        return {"kind": "pairwise", "inputs": inputs, "output_scale": weighting.output_scale}, arrays
+    raise StoreError(f"an explainer weighted by {type(weighting).__name__} cannot be saved")
+
+
+def _unpack_weighting(described: dict[str, Any], arrays: dict[str, np.ndarray], training: TrainingRows) -> Weighting:
+    options = dict(described)
+    kind = options.pop("kind")
+    if kind == "forest":
+        parts: dict[str, Any] = {name: arrays[f"forest.{name}"] for name in _forest_arrays()}
+        forest = Forest(**parts, **checked(Forest, {"depth": options.pop("depth")}))
+        leaves = (arrays["leaves.data"], arrays["leaves.indices"], arrays["leaves.indptr"])
+        shares = sp.csr_array(leaves, shape=(forest.n_leaves, len(training)))
+        shares.check_format(full_check=True)  # products with it read wherever its indices point
+        in_bag = np.unpackbits(arrays["in_bag"], count=len(training) * forest.n_trees).astype(bool)
+        codes = np.split(arrays["level_codes"], np.cumsum(arrays["level_counts"])[:-1])
+        retriever = Retriever(forest, LeafIndex(shares), in_bag.reshape(len(training), forest.n_trees), codes)
+        return ForestWeighting(retriever, **checked(ForestWeighting, options))
+    if kind == "pairwise":
+        inputs = options.pop("inputs")
+        with torch.random.fork_rng(devices=[]):  # what is drawn here is replaced: the user's generator stays put
+            estimator = PairwiseEstimator(training.features.shape[1], inputs)
+        state = {
+            name.removeprefix("estimator."): torch.as_tensor(array)
+            for name, array in arrays.items()
+            if name.startswith("estimator.")
+        }
+        estimator.load_state_dict(state)
+        return PairwiseWeighting(estimator, **checked(PairwiseWeighting, options))
+    raise TypeError(f"no weighting is called {kind!r}")
+
+
+def _forest_arrays() -> list[str]:
+    return [field.name for field in fields(Forest) if field.name != "depth"]

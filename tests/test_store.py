@@ -1,0 +1,412 @@
+"""A saved explainer comes back whole and explains bit for bit as before, its model too where it travels along."""
+
+import hashlib
+import json
+import subprocess
+import sys
+import zipfile
+
+import lightgbm
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+import xgboost
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import limis
+from limis import BlackBoxError, LimisExplainer, MissingExtraError, StoreError
+
+N = 240
+
+
+def two_regimes(rows):
+    return np.where(rows[:, 0] > 0, rows[:, 1], -2 * rows[:, 2])
+
+
+def mixed_model(rows):
+    """Reads columns of every kind, so that a lost type or value would show."""
+    days = (rows["since"].dt.tz_convert("UTC").dt.tz_localize(None) - pd.Timestamp("2020-01-01")).dt.days
+    grade = rows["grade"].cat.codes.to_numpy() if isinstance(rows["grade"].dtype, pd.CategoricalDtype) else 0
+    return (
+        np.where(rows["city"] == "Rome", rows["pay"].fillna(-1.0), 2.0)
+        + rows["member"].to_numpy(dtype=float)
+        + grade
+        + days.fillna(0).to_numpy() / 500
+    )
+
+
+@pytest.fixture(scope="module")
+def numbers():
+    return np.random.default_rng(0).normal(size=(N + 20, 4))
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    rng = np.random.default_rng(1)
+    n = N + 20
+    since = pd.Series(pd.Timestamp("2020-01-01", tz="Europe/Rome") + pd.to_timedelta(rng.integers(0, 900, n), unit="D"))
+    return pd.DataFrame(
+        {
+            "pay": np.where(rng.random(n) < 0.1, np.nan, rng.normal(size=n)),
+            "city": rng.choice(["Rome", "Oslo", "Bern"], n),
+            "grade": pd.Categorical(
+                rng.choice(["low", "high"], n), categories=["none", "low", "mid", "high"], ordered=True
+            ),
+            "member": rng.random(n) < 0.5,
+            "since": since.where(rng.random(n) > 0.05),
+            "wait": pd.to_timedelta(rng.integers(1, 90, n), unit="h"),
+            "children": pd.array(np.where(rng.random(n) < 0.1, None, rng.integers(0, 4, n)), dtype="Int64"),
+            "note": np.array([None, "x", 3, 2.5, True], dtype=object)[rng.integers(0, 5, n)],
+        },
+        index=[f"row {i}" for i in range(n)],
+    )
+
+
+@pytest.fixture(scope="module")
+def typed():
+    """A table that XGBoost and LightGBM take as it is, its categories in an order of their own, one never used."""
+    rng = np.random.default_rng(2)
+    n = N + 20
+    frame = pd.DataFrame(
+        {
+            "size": rng.normal(size=n),
+            "colour": pd.Categorical(rng.choice(["red", "blue", "green"], n), ["red", "none", "green", "blue"]),
+            "new": rng.random(n) < 0.5,
+        }
+    )
+    return frame, ((frame["size"] > 0) ^ (frame["colour"] == "red")).astype(int)
+
+
+def assert_same_explanations(before, after):
+    for part in ("coefficients", "contributions", "fidelity", "status", "intervals"):
+        pd.testing.assert_frame_equal(getattr(after, part), getattr(before, part), check_exact=True)
+    for part in ("intercepts", "base_values", "local_predictions"):
+        pd.testing.assert_series_equal(getattr(after, part), getattr(before, part), check_exact=True)
+    for part in ("data", "indices", "indptr"):
+        np.testing.assert_array_equal(getattr(after.weights, part), getattr(before.weights, part))
+    assert (after.outputs is None) == (before.outputs is None)
+    if before.outputs is not None:
+        np.testing.assert_array_equal(after.outputs, before.outputs)
+    pd.testing.assert_frame_equal(after[0].training_rows(5), before[0].training_rows(5), check_exact=True)
+
+
+def assert_same_explainer(before, after):
+    """All that fit leaves behind, but the model itself."""
+    assert {name for name in vars(after) if name.endswith("_")} == {name for name in vars(before) if name.endswith("_")}
+    theirs, ours = before.get_params(deep=False), after.get_params(deep=False)
+    assert {**ours, "model": None} == {**theirs, "model": None}
+    assert after.training_.black_box.to_dict() == before.training_.black_box.to_dict()
+    assert after.training_.table.to_dict() == before.training_.table.to_dict()
+    pd.testing.assert_frame_equal(after.training_.frame, before.training_.frame, check_exact=True)
+    pd.testing.assert_frame_equal(after.choices_, before.choices_, check_exact=True)
+    np.testing.assert_equal([vars(log) for log in after.training_log_], [vars(log) for log in before.training_log_])
+    for name in ("skill_", "nse_", "n_features_in_"):
+        np.testing.assert_equal(getattr(after, name, None), getattr(before, name, None))
+
+
+def round_trip(explainer, path, **options):
+    explainer.save(path)
+    return limis.load(path, **options)
+
+
+@pytest.fixture(scope="module")
+def explainer(numbers):
+    return LimisExplainer(two_regimes).fit(numbers[:N])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"scaling": "minmax", "inference": "sample", "tolerance": 0.1, "random_state": 3},
+        {"weighting": "pairwise", "time_budget": 0.2},
+        {"weighting": "pairwise", "selection_penalty": 0.5, "time_budget": 0.1},
+        {"weighting": "pairwise-released", "selection_penalty": 1.0, "time_budget": 0.1},
+        {"categorical_features": [3], "memory_limit": 0.001},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_every_weighting_explains_arrays_as_before(numbers, tmp_path, options, weighted):
+    rows = np.column_stack([numbers[:, :3], np.round(numbers[:, 3])])
+    weight = np.random.default_rng(3).random(N) if weighted else None
+    before = LimisExplainer(two_regimes, **options).fit(rows[:N], sample_weight=weight)
+    after = round_trip(before, tmp_path / "e.limis", model=two_regimes)
+    assert_same_explainer(before, after)
+    assert_same_explanations(before.explain(rows[N - 10 :]), after.explain(rows[N - 10 :]))
+    assert after.score(rows[N:]) == before.score(rows[N:])
+    assert after.explain(rows[N:]).skill() == before.explain(rows[N:]).skill()
+
+
+@pytest.mark.parametrize("weighting", ["forest", "pairwise"])
+def test_mixed_tables_come_back_with_their_types(mixed, tmp_path, weighting):
+    before = LimisExplainer(mixed_model, weighting=weighting, time_budget=0.2).fit(mixed[:N])
+    after = round_trip(before, tmp_path / "e.limis", model=mixed_model)
+    assert_same_explainer(before, after)
+    rows = mixed[N - 10 :].assign(city=lambda rows: rows["city"].where(rows.index != "row 245", "Lima"))
+    assert_same_explanations(before.explain(rows), after.explain(rows))
+    assert after.explain(rows).skill() == before.explain(rows).skill()
+    assert list(after.feature_names_in_) == list(mixed.columns)
+
+
+def test_groups_and_categories_by_name_are_kept(tmp_path):
+    rng = np.random.default_rng(4)
+    colour = rng.integers(0, 3, N)
+    frame = pd.DataFrame({"a": rng.normal(size=N), "code": rng.integers(0, 4, N)})
+    frame[["$_red", "$_blue"]] = np.column_stack([colour == 0, colour == 1])
+    options = {"groups": {"$": ("$_red", "$_blue")}, "categorical_features": ("code",)}
+    before = LimisExplainer(lambda rows: rows["a"] * rows["code"], **options).fit(frame)
+    after = round_trip(before, tmp_path / "e.limis", model=before.model)
+    assert after.groups == {"$": ["$_red", "$_blue"]}
+    assert after.categorical_features == ["code"]
+    assert_same_explanations(before.explain(frame[:10]), after.explain(frame[:10]))
+
+
+def test_given_outputs_need_no_model_before_or_after(numbers, tmp_path):
+    # Every second output of a longer array: what lies apart in memory must come back in order.
+    outputs = np.repeat(two_regimes(numbers), 2)[::2]
+    before = LimisExplainer().fit(
+        numbers[:N],
+        outputs=outputs[:N],
+        probe_rows=numbers[N:],
+        probe_outputs=outputs[N:],
+        sample_weight=outputs[:N] ** 2,
+    )
+    after = round_trip(before, tmp_path / "e.limis")
+    assert_same_explainer(before, after)
+    assert after.model is None
+    assert not hasattr(after, "skill_")
+    assert_same_explanations(before.explain(numbers[N:]), after.explain(numbers[N:]))
+    given = {"outputs": outputs[N:]}
+    assert_same_explanations(before.explain(numbers[N:], **given), after.explain(numbers[N:], **given))
+    assert after.score(numbers[N:], outputs[N:]) == before.score(numbers[N:], outputs[N:])
+
+
+@pytest.mark.parametrize("names", [["no", "yes"], [False, True], [1.5, 4.0]], ids=str)
+def test_explained_labels_come_back(mixed, tmp_path, names):
+    labels = np.array(names)[(mixed["pay"].fillna(0) > 0).astype(int)]
+    before = LimisExplainer().fit(mixed[:N], labels[:N])
+    after = round_trip(before, tmp_path / "e.limis")
+    assert_same_explainer(before, after)
+    assert_same_explanations(before.explain(mixed[N:]), after.explain(mixed[N:]))
+    assert after.score(mixed[N:], labels[N:]) == before.score(mixed[N:], labels[N:])
+
+
+def test_tables_too_small_to_choose_or_measure(tmp_path):
+    rows = np.arange(12.0).reshape(4, 3)
+    before = LimisExplainer(lambda rows: rows[:, 0]).fit(rows)
+    after = round_trip(before, tmp_path / "e.limis", model=before.model)
+    assert_same_explainer(before, after)
+    assert_same_explanations(before.explain(rows), after.explain(rows))
+
+
+def test_a_model_that_is_not_in_the_file_is_passed_again_or_done_without(typed, tmp_path):
+    frame, labels = typed
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(frame[["size", "new"]], labels)
+    before = LimisExplainer(model).fit(frame.loc[: N - 1, ["size", "new"]])
+    before.save(tmp_path / "e.limis")
+    rows = frame.loc[N:, ["size", "new"]]
+    with_model = limis.load(tmp_path / "e.limis", model=model)
+    assert with_model.model is model
+    assert_same_explanations(before.explain(rows), with_model.explain(rows))
+
+    without = limis.load(tmp_path / "e.limis")
+    assert without.model is None
+    found = without.explain(rows)
+    assert found.outputs is None
+    outputs = before.training_.black_box.outputs(rows)
+    assert_same_explanations(before.explain(rows), without.explain(rows, outputs=outputs))
+    assert found.skill(model) == before.explain(rows).skill()
+
+
+def test_loading_in_another_process_gives_the_same_bits(typed, tmp_path):
+    frame, labels = typed
+    before = LimisExplainer(lightgbm.LGBMClassifier(n_estimators=20, verbose=-1, n_jobs=1).fit(frame, labels)).fit(
+        frame[:N]
+    )
+    before.save(tmp_path / "e.limis")
+    frame[N:].to_pickle(tmp_path / "rows.pkl")
+    script = (
+        "import sys, pandas as pd, limis\n"
+        "found = limis.load(sys.argv[1]).explain(pd.read_pickle(sys.argv[2]))\n"
+        "found.to_frame().join(found.coefficients.set_axis(range(found.coefficients.shape[1]), axis=1))"
+        ".to_pickle(sys.argv[3])\n"
+    )
+    files = [tmp_path / name for name in ("e.limis", "rows.pkl", "found.pkl")]
+    subprocess.run([sys.executable, "-W", "error", "-c", script, *files], check=True)  # noqa: S603 - our own script
+    found = before.explain(frame[N:])
+    expected = found.to_frame().join(found.coefficients.set_axis(range(found.coefficients.shape[1]), axis=1))
+    pd.testing.assert_frame_equal(pd.read_pickle(tmp_path / "found.pkl"), expected, check_exact=True)
+
+
+def test_saving_twice_gives_equal_files_and_loading_leaves_the_users_random_numbers_alone(numbers, tmp_path):
+    before = LimisExplainer(two_regimes, weighting="pairwise", time_budget=0.1).fit(numbers[:N])
+    before.save(tmp_path / "a.limis")
+    torch.manual_seed(5)
+    expected = torch.rand(1)
+    torch.manual_seed(5)
+    limis.load(tmp_path / "a.limis").save(tmp_path / "b.limis")
+    assert torch.rand(1) == expected
+    assert (tmp_path / "a.limis").read_bytes() == (tmp_path / "b.limis").read_bytes()
+
+
+# --- models in the file -------------------------------------------------------------------------------
+
+
+def boosted(kind, frame, labels, stop=False):
+    """A fitted model of one kind; with ``stop`` it knows more rounds than it uses, having seen them do harm."""
+    rows, target, held_out, their_target = frame[:N], labels[:N], frame[N:], 1 - labels[N:]
+    if kind == "xgboost booster":
+        matrix = xgboost.DMatrix(rows, target, enable_categorical=True)
+        return xgboost.train({"objective": "binary:logistic", "nthread": 1}, matrix, 10)
+    if kind == "lightgbm booster":
+        return lightgbm.train(
+            {"objective": "binary", "verbose": -1, "num_threads": 1}, lightgbm.Dataset(rows, target), 10
+        )
+    if kind.startswith("xgboost"):
+        options = {"early_stopping_rounds": 5} if stop else {}
+        if "dart" in kind:
+            options |= {"booster": "dart", "rate_drop": 0.3}
+        cls = xgboost.XGBRegressor if "regressor" in kind else xgboost.XGBClassifier
+        model = cls(n_estimators=20, max_depth=3, enable_categorical=True, n_jobs=1, **options)
+        return model.fit(rows, target, eval_set=[(held_out, their_target)] if stop else None, verbose=False)
+    cls = lightgbm.LGBMRegressor if "regressor" in kind else lightgbm.LGBMClassifier
+    options = {"eval_X": held_out, "eval_y": their_target} if stop else {}
+    if stop:
+        options["callbacks"] = [lightgbm.early_stopping(5, verbose=False)]
+    return cls(n_estimators=20, verbose=-1, n_jobs=1).fit(rows, target, **options)
+
+
+KINDS = ["xgboost", "xgboost regressor", "xgboost dart", "xgboost booster"]
+KINDS += ["lightgbm", "lightgbm regressor", "lightgbm booster"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "output"),
+    [
+        (kind, output)
+        for kind in KINDS
+        for output in ("auto", "probability")
+        if output == "auto" or "regressor" not in kind
+    ],
+)
+def test_boosted_trees_travel_with_their_categories(typed, tmp_path, kind, output, capfd):
+    frame, labels = typed
+    before = LimisExplainer(boosted(kind, frame, labels), output=output).fit(frame[:N])
+    after = round_trip(before, tmp_path / "e.limis")
+    assert isinstance(after.model, (xgboost.Booster, lightgbm.Booster))
+    assert_same_explainer(before, after)
+    assert_same_explanations(before.explain(frame[N:]), after.explain(frame[N:]))
+    assert after.explain(frame[N:]).skill() == before.explain(frame[N:]).skill()
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("kind", ["xgboost booster", "lightgbm booster"])
+def test_a_booster_asked_about_text_travels_too(typed, tmp_path, kind):
+    frame, labels = typed
+    model = boosted(kind, frame, labels)
+    text = frame.astype({"colour": "str"})
+    before = LimisExplainer(model).fit(text[:N])
+    after = round_trip(before, tmp_path / "e.limis")
+    assert after.model is not None
+    assert_same_explanations(before.explain(text[N:]), after.explain(text[N:]))
+    np.testing.assert_array_equal(
+        after.explain(text[N:]).outputs, LimisExplainer(model).fit(frame[:N]).explain(frame[N:]).outputs
+    )
+
+
+@pytest.mark.parametrize("kind", ["xgboost", "xgboost dart", "lightgbm"])
+def test_after_early_stopping_the_best_rounds_answer(typed, tmp_path, kind):
+    frame, labels = typed
+    model = boosted(kind, frame, labels, stop=True)
+    if isinstance(model, xgboost.XGBModel):
+        assert model.best_iteration + 1 < model.get_booster().num_boosted_rounds()
+    before = LimisExplainer(model).fit(frame[:N])
+    after = round_trip(before, tmp_path / "e.limis")
+    assert_same_explanations(before.explain(frame[N:]), after.explain(frame[N:]))
+    # The same values, numbered in another way: the model must still know its categories by name.
+    renumbered = frame[N:].assign(colour=frame.loc[N:, "colour"].astype(str).astype("category"))
+    np.testing.assert_array_equal(after.explain(renumbered).outputs, before.explain(frame[N:]).outputs)
+
+
+@pytest.mark.parametrize("stop", [False, True])
+@pytest.mark.parametrize("kind", ["xgboost", "xgboost with names", "xgboost linear", "lightgbm"])
+def test_boosted_trees_on_arrays(numbers, tmp_path, kind, stop):
+    target = two_regimes(numbers)
+    # XGBoost takes an array in place of the frame it was fitted on, and so it must after loading.
+    rows = pd.DataFrame(numbers, columns=list("abcd")) if kind == "xgboost with names" else numbers
+    if kind == "lightgbm":
+        callbacks = [lightgbm.early_stopping(2, verbose=False)] if stop else None
+        held_out = {"eval_X": rows[N:], "eval_y": -target[N:]} if stop else {}
+        model = lightgbm.LGBMRegressor(n_estimators=20, verbose=-1, n_jobs=1)
+        model.fit(rows[:N], target[:N], callbacks=callbacks, **held_out)
+    else:
+        options = {"booster": "gblinear", "updater": "coord_descent"} if kind == "xgboost linear" else {}
+        model = xgboost.XGBRegressor(n_estimators=20, early_stopping_rounds=2 if stop else None, n_jobs=1, **options)
+        model.fit(rows[:N], target[:N], eval_set=[(rows[N:], -target[N:])] if stop else None, verbose=False)
+    before = LimisExplainer(model).fit(numbers[:N])
+    after = round_trip(before, tmp_path / "e.limis")
+    assert after.model is not None
+    assert_same_explanations(before.explain(numbers[N:]), after.explain(numbers[N:]))
+
+
+def test_a_model_that_its_native_format_would_change_is_left_out_and_said_so(numbers, tmp_path):
+    rows = np.round(numbers, 1)
+    model = xgboost.XGBRegressor(n_estimators=10, missing=0.0, n_jobs=1).fit(rows[:N], two_regimes(rows[:N]))
+    before = LimisExplainer(model).fit(rows[:N])
+    with pytest.warns(UserWarning, match="does not answer as it does here; it is left out: pass it again"):
+        before.save(tmp_path / "e.limis")
+    assert limis.load(tmp_path / "e.limis").model is None
+    assert_same_explanations(before.explain(rows[N:]), limis.load(tmp_path / "e.limis", model).explain(rows[N:]))
+    with pytest.raises(StoreError, match="include_model=False"):
+        before.save(tmp_path / "e.limis", include_model=True)
+
+
+def test_include_model_is_obeyed(typed, explainer, tmp_path):
+    frame, labels = typed
+    before = LimisExplainer(boosted("lightgbm", frame, labels)).fit(frame[:N])
+    before.save(tmp_path / "with.limis", include_model=True)
+    before.save(tmp_path / "without.limis", include_model=False)
+    assert limis.load(tmp_path / "with.limis").model is not None
+    assert limis.load(tmp_path / "without.limis").model is None
+    with pytest.raises(StoreError, match=r"the model is a function; save with include_model=False and pass .*load"):
+        explainer.save(tmp_path / "no.limis", include_model=True)
+    with pytest.raises(StoreError, match="not 'yes'"):
+        explainer.save(tmp_path / "no.limis", include_model="yes")
+    assert not (tmp_path / "no.limis").exists()
+
+
+def test_another_model_than_the_explained_one_is_refused(typed, explainer, tmp_path):
+    explainer.save(tmp_path / "e.limis")
+    with pytest.raises(StoreError, match=r"not the model .* of training row 0 it says .* pass the same model"):
+        limis.load(tmp_path / "e.limis", model=lambda rows: two_regimes(rows) + 1)
+    frame, labels = typed
+    LimisExplainer(boosted("xgboost", frame, labels)).fit(frame[:N]).save(tmp_path / "e.limis")
+    with pytest.raises(BlackBoxError, match="margins"):
+        limis.load(tmp_path / "e.limis", model=lambda rows: np.zeros(len(rows)))
+
+
+@pytest.mark.parametrize("library", ["xgboost", "lightgbm"])
+def test_a_missing_extra_is_named_unless_the_model_is_given(typed, tmp_path, library, monkeypatch):
+    frame, labels = typed
+    before = LimisExplainer(boosted(library, frame, labels), output="probability").fit(frame[:N])
+    before.save(tmp_path / "e.limis")
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(MissingExtraError, match=library):
+        limis.load(tmp_path / "e.limis")
+    assert limis.load(tmp_path / "e.limis", model=lambda rows: before.training_.outputs[: len(rows)]) is not None
+
+
+def test_the_file_holds_only_open_formats_and_its_own_checksums(typed, tmp_path):
+    frame, labels = typed
+    LimisExplainer(boosted("xgboost", frame, labels)).fit(frame[:N]).save(tmp_path / "e.limis")
+    with zipfile.ZipFile(tmp_path / "e.limis") as archive:
+        names = archive.namelist()
+        manifest = json.loads(archive.read("manifest.json"))
+        digests = {name: hashlib.sha256(archive.read(name)).hexdigest() for name in names if name != "manifest.json"}
+    assert names == ["manifest.json", "arrays.safetensors", "training.parquet", "model.ubj"]
+    assert manifest["members"] == digests
+    assert (manifest["format"], manifest["version"], manifest["limis"]) == ("limis explainer", 1, limis.__version__)
