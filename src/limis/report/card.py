@@ -1,0 +1,160 @@
+"""What the card of one explanation tells, as plain data that a template only has to place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from limis.columns import MISSING
+from limis.explanation import Explanation, Explanations
+from limis.local_view import FIXED, UNKNOWN_HERE
+from limis.report.chart import Bar, bars, shown_reasons
+from limis.report.words import Numbers, count, percent
+
+MOST_APART = 3
+CLEARLY_APART = 0.1  # standard deviations, or share of the weight
+TOP_ROWS = 5
+TABLE_COLUMNS = 4
+MOST_NAMED = 6
+SMALL_BAR = 0.05  # of the outputs' standard deviation: a bar that fills the drawing is at least this long
+
+
+@dataclass
+class Amount:
+    """An output: as a number and, where that is a logit, as a probability too."""
+
+    number: str
+    probability: str | None
+
+
+@dataclass
+class Note:
+    """Columns whose contribution must not be read as "no effect", and why."""
+
+    status: str
+    meaning: str
+    values: list[str]
+    more: int
+
+
+@dataclass
+class Line:
+    """A row of the table of training rows; ``differs`` marks the values unlike the explained row's."""
+
+    name: str
+    weight: str
+    output: Amount | None
+    values: list[str]
+    differs: list[bool]
+
+
+@dataclass
+class Card:
+    """One explanation, told."""
+
+    label: str
+    trusted: bool
+    model: Amount | None
+    local: Amount
+    miss: str | None
+    overall: Amount
+    neighbourhood: Amount | None  # None: no training row had weight
+    shift: str
+    apart: list[str]
+    own_step: str
+    bars: list[Bar]
+    notes: list[Note]
+    bound: str | None
+    tolerance: str
+    in_tolerance: bool
+    doubts: list[str]
+    effective_rows: str
+    weighted_rows: str
+    table_columns: list[str]
+    table: list[Line]
+
+
+MEANINGS = {
+    FIXED: "all comparable rows, or nearly all, have one value, so its effect cannot be seen",
+    UNKNOWN_HERE: "no comparable row has this value, so its effect is not known",
+}
+
+
+def amount(found: Explanations, numbers: Numbers, output: float) -> Amount:
+    """An output in words."""
+    box = found.training.black_box
+    probability = percent(float(box.to_probability(np.asarray(output)))) if box.scale == "logit" else None
+    return Amount(numbers.show(output), probability)
+
+
+def card(one: Explanation, numbers: Numbers) -> Card:
+    """Everything the card of one explanation says."""
+    found, fidelity = one.all, one.fidelity
+    empty = bool(found.fits.empty[one.row])
+    shown, rest = shown_reasons(one)
+    bound = float(fidelity.get("change_error_bound", np.inf))
+    columns = [name for reason in shown for name in reason.columns][:TABLE_COLUMNS]
+    return Card(
+        label=str(one.label),
+        trusted=one.trusted,
+        model=None if found.outputs is None else amount(found, numbers, one.model_output),
+        local=amount(found, numbers, one.local_prediction),
+        miss=None if found.outputs is None else numbers.show(float(fidelity["error"])),
+        overall=amount(found, numbers, found.training.overall_mean),
+        neighbourhood=None if empty else amount(found, numbers, one.base_value),
+        shift=numbers.signed(one.neighbourhood_shift),
+        apart=[] if empty else _apart(one),
+        own_step=numbers.signed(one.local_prediction - one.base_value),
+        bars=bars(shown, rest, numbers, SMALL_BAR * found.training.output_deviation),
+        notes=_notes(one),
+        bound=numbers.show(bound) if np.isfinite(bound) else None,
+        tolerance=numbers.show(found.tolerance),
+        in_tolerance=bound <= found.tolerance,
+        doubts=list(fidelity["reasons"]),
+        effective_rows=count(round(float(fidelity["effective_rows"])), "row", "rows"),
+        weighted_rows=count(len(one.weights), "training row", "training rows"),
+        table_columns=columns,
+        table=_table(one, columns, numbers),
+    )
+
+
+def _apart(one: Explanation) -> list[str]:
+    """The columns that set the neighbourhood apart most, here against overall."""
+    category = {column.name: column.is_category for column in one.all.training.table.columns}
+    found = one.neighbourhood()
+    clearly = found[found["apart"] >= CLEARLY_APART].iloc[:MOST_APART]
+    told = []
+    for name, here, overall in zip(clearly["column"], clearly["here"], clearly["overall"], strict=True):
+        mean = "" if category[name] or here == MISSING else " on average"
+        told.append(f"{name}: {here}{mean} (all rows: {overall})")
+    return told
+
+
+def _notes(one: Explanation) -> list[Note]:
+    """One note for the columns that are fixed here, one for those that are unknown here."""
+    notes = []
+    for status, meaning in MEANINGS.items():
+        values = [f"{name} = {value}" for name, value in one.values.items() if one.status[name] == status]
+        if values:
+            notes.append(Note(status, meaning, values[:MOST_NAMED], max(0, len(values) - MOST_NAMED)))
+    return notes
+
+
+def _table(one: Explanation, columns: list[str], numbers: Numbers) -> list[Line]:
+    """The explained row, and under it the training rows that count most."""
+    training = one.all.training
+    by_name = {column.name: column for column in training.table.columns}
+    own = [one.values[name] for name in columns]
+    top = one.weights.iloc[:TOP_ROWS]
+    if top.empty:
+        return []
+    output = None if one.all.outputs is None else amount(one.all, numbers, one.model_output)
+    lines = [Line("This row", "", output, own, [False] * len(own))]
+    shares = (top / one.weights.sum()).to_numpy()
+    for rank, (place, share) in enumerate(zip(top.index.to_numpy(), shares, strict=True), start=1):
+        values = [by_name[name].show(training.frame, int(place)) for name in columns]
+        differs = [value != mine for value, mine in zip(values, own, strict=True)]
+        its_output = amount(one.all, numbers, float(training.outputs[place]))
+        lines.append(Line(str(rank), percent(float(share)), its_output, values, differs))
+    return lines

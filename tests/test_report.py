@@ -1,0 +1,400 @@
+import copy
+import dataclasses
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from limis import Explanations, InputError, LimisExplainer
+from limis.local_view import FIXED, UNKNOWN_HERE, Reason
+from limis.report import cards, page, write_text
+from limis.report.chart import bars
+from limis.report.words import MINUS, Numbers, printable
+
+NASTY = "<script>alert(1)</script>"
+
+
+class Reader(HTMLParser):
+    """What a browser would find: elements, attributes and text."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.open: list[str] = []
+        self.attributes: list[tuple[str, str]] = []
+        self.words: list[str] = []
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += [(name, value or "") for name, value in attrs]
+        if tag not in ("meta", "!doctype"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if "style" not in self.open:
+            self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return "".join(self.words)
+
+    @property
+    def titles(self) -> list[str]:
+        return [value for name, value in self.attributes if name == "title"]
+
+
+ELEMENTS = {
+    *("html", "head", "meta", "title", "style", "body", "main", "header", "article", "div"),
+    *("h1", "h2", "h3", "p", "span", "strong", "ul", "li"),
+    *("table", "thead", "tbody", "tr", "th", "td"),
+    *("svg", "line", "rect"),
+}
+
+
+def read(html: str) -> Reader:
+    """Parse a page, and check that it has only the elements of our templates and loads nothing."""
+    found = Reader(html)
+    assert found.open == []
+    assert set(found.tags) <= ELEMENTS
+    names = {name for name, _ in found.attributes}
+    assert not any(name.startswith("on") for name in names)
+    assert not names & {"src", "href", "srcset", "action"}
+    return found
+
+
+def mixed_frame(n_rows: int = 300) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    return pd.DataFrame(
+        {
+            "age": rng.integers(18, 80, n_rows),
+            "income": rng.normal(3e4, 1e4, n_rows).round(2),
+            "city": rng.choice(["Oslo", "Bergen", "Tromsø"], n_rows, p=[0.6, 0.3, 0.1]),
+            "since": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, n_rows), unit="D"),
+            "planet": "Earth",
+        }
+    )
+
+
+def value_of(frame: pd.DataFrame) -> np.ndarray:
+    return np.where(frame["city"] == "Oslo", frame["age"] / 10, 3 + frame["income"] / 1e4).astype(float)
+
+
+class Classifier:
+    classes_ = np.array(["<low>", '"high" & more'])
+    feature_names_in_ = np.array(["age", "income", "city", "since", "planet"])
+
+    def predict_proba(self, frame: pd.DataFrame) -> np.ndarray:
+        share = 1 / (1 + np.exp(5 - value_of(frame)))
+        return np.column_stack([1 - share, share])
+
+    def predict(self, frame: pd.DataFrame) -> np.ndarray:
+        return self.classes_[(value_of(frame) > 5).astype(int)]
+
+
+def unlike_training() -> pd.DataFrame:
+    return mixed_frame().iloc[:1].assign(city="Atlantis", age=400)
+
+
+@pytest.fixture(scope="module")
+def regression() -> Explanations:
+    frame = mixed_frame()
+    return LimisExplainer(value_of).fit(frame).explain(pd.concat([frame.iloc[:3], unlike_training()]))
+
+
+@pytest.fixture(scope="module")
+def classification() -> Explanations:
+    frame = mixed_frame()
+    return LimisExplainer(Classifier(), output="logit").fit(frame).explain(frame.iloc[:3])
+
+
+@pytest.fixture(scope="module")
+def labels() -> Explanations:
+    frame = mixed_frame()
+    y = np.where(value_of(frame) > 5, "yes", "no")
+    return LimisExplainer().fit(frame, y).explain(frame.iloc[:2])
+
+
+@pytest.fixture(scope="module")
+def many_columns() -> Explanations:
+    X = np.random.default_rng(0).normal(size=(300, 80))
+    return LimisExplainer(lambda rows: rows[:, 0] * 2 - rows[:, 1]).fit(X).explain(X[:2])
+
+
+def with_(found: Explanations, **training) -> Explanations:
+    """The same explanations with other fields of their training rows."""
+    other = copy.copy(found.training)
+    for name, value in training.items():
+        setattr(other, name, value)
+    return dataclasses.replace(found, training=other)
+
+
+def renamed(found: Explanations, names: list[str], city: str) -> Explanations:
+    """The same explanations with other column names, and another word for Oslo."""
+    table = found.training.table
+    frames = []
+    for frame in (found.frame, found.training.frame):
+        other = frame.assign(city=frame["city"].replace("Oslo", city))
+        frames.append(other.set_axis(names, axis=1))
+    columns = [
+        dataclasses.replace(
+            column, name=name, sources=[name], levels=[city if level == "Oslo" else level for level in column.levels]
+        )
+        for column, name in zip(table.columns, names, strict=True)
+    ]
+    table = dataclasses.replace(table, columns=columns, source_names=names)
+    return dataclasses.replace(with_(found, table=table, frame=frames[1]), frame=frames[0])
+
+
+def test_a_page_is_one_document_that_loads_nothing(regression):
+    html = page(regression, title="Prices")
+    found = read(html)
+    assert html.lstrip().startswith("<!DOCTYPE html>")
+    assert found.tags.count("article") == len(regression)
+    assert "prefers-color-scheme: dark" in html
+    assert "@media print" in html
+    assert not any(word in html.replace("http-equiv", "") for word in ("http", "url(", "@import"))
+
+
+def test_the_head_says_what_was_explained_and_what_it_is_not(regression, classification, labels):
+    text = read(page(regression, title="Prices & more")).text
+    assert "Prices & more" in text
+    assert "4 rows explained" in text
+    assert f"{int(regression.fidelity['trusted'].sum())} of 4 trusted" in text
+    assert "describe the model; they are not causes and not ground truth" in text
+    assert "in its own units" in text
+    text = read(page(classification, title="t")).text
+    assert 'logits (log-odds) of "high" & more, the class that counts as 1 against <low>' in text
+    assert "1 for yes and 0 for no" in read(page(labels, title="t")).text
+
+
+@pytest.mark.parametrize(
+    ("box", "words"),
+    [
+        ({"clipped_share": 0.02}, "kept 0.001 away from 0 and 1 for 2.0% of the training rows"),
+        ({"classes": None}, "of class 1, the class that counts as 1 against class 0"),
+        ({"scale": "probability", "reads": "probabilities"}, 'Numbers are probabilities of "high" & more'),
+    ],
+)
+def test_the_head_tells_what_the_numbers_are(classification, box, words):
+    box = dataclasses.replace(classification.training.black_box, **box)
+    text = read(page(with_(classification, black_box=box), title="t")).text
+    assert words in text
+    assert ("logit" in text) == (box.scale == "logit")
+
+
+def test_a_fragment_says_how_many_of_all_are_shown(regression):
+    html = cards(regression[:2], total=40)
+    found = read(html)
+    assert "<html" not in html
+    assert found.tags.count("article") == 2
+    assert "2 of 40 explanations are shown" in found.text
+    assert "not causes and not ground truth" in found.text
+    assert "explanations are shown" not in read(cards(regression[:1], total=1)).text
+    assert "All 4 explanations are shown" in read(cards(regression, total=4)).text
+
+
+def test_notebooks_draw_explanations(regression):
+    assert read(regression._repr_html_()).tags.count("article") == 4
+    assert read(regression[1]._repr_html_()).tags.count("article") == 1
+    assert read(regression[:0]._repr_html_()).tags.count("article") == 0
+
+
+def test_a_card_tells_the_numbers_of_its_explanation(regression):
+    one = regression[0]
+    text = read(cards(regression[:1], total=1)).text
+    numbers = Numbers.of(regression.training)
+    for number in (one.model_output, one.local_prediction, one.base_value, regression.training.overall_mean):
+        assert numbers.show(number) in text
+    assert numbers.signed(one.neighbourhood_shift) in text
+    assert f"Row {one.label}" in text
+    for reason in one.reasons():
+        assert reason.words in text
+        assert reason.status or numbers.signed(reason.contribution) in text
+    apart = one.neighbourhood().iloc[0]
+    assert f"{apart['column']}: {apart['here']}" in text
+    assert f"(all rows: {apart['overall']})" in text
+
+
+def test_logits_are_told_as_probabilities_too(classification):
+    text = read(cards(classification[:1], total=1)).text
+    output = classification[0].model_output
+    assert f"{1 / (1 + np.exp(-output)):.1%}" in text
+    assert f"logit {Numbers.of(classification.training).show(output)}" in text
+    assert "towards <low>" in text
+
+
+def test_without_outputs_nothing_is_said_of_the_black_box(labels):
+    text = read(cards(labels, total=2)).text
+    assert labels.outputs is None
+    assert "the black box says" not in text
+    assert "the local model" in text
+    assert "Label" in text
+    assert "the error on changes was not measured" in text
+
+
+def test_fixed_and_unknown_are_named_and_never_called_no_effect(regression):
+    assert regression[3].status["city"] == UNKNOWN_HERE
+    assert regression[3].status["planet"] == FIXED
+    text = read(cards(regression[3:], total=1)).text
+    assert "fixed here" in text
+    assert "so its effect cannot be seen" in text
+    assert "planet = Earth" in text
+    assert "no comparable row has this value" in text
+    assert "city = Atlantis" in text
+    assert "no effect" not in text
+
+
+def test_trust_comes_with_bound_tolerance_and_reasons(regression):
+    numbers = Numbers.of(regression.training)
+    trusting = dataclasses.replace(regression, tolerance=1e6)
+    text = read(cards(trusting[:1], total=1)).text
+    assert "✓ trusted" in text
+    assert f"at most {numbers.show(regression.fidelity['change_error_bound'].iloc[0])} (with 95% confidence)" in text
+    assert f"within the tolerance of {numbers.show(1e6)}" in text
+    text = read(cards(dataclasses.replace(regression, tolerance=0.0)[3:], total=1)).text
+    assert "✕ not trusted" in text
+    assert "above the tolerance of 0" in text
+    assert "city has a value never seen in training" in text
+    assert "age is above all training rows" in text
+    out_of_range = read(cards(trusting[3:], total=1)).text
+    assert "Not trusted" in out_of_range
+    assert "within the tolerance" in out_of_range
+
+
+def test_training_rows_that_count_most_are_a_table_with_headers(regression):
+    one = regression[0]
+    found = read(cards(regression[:1], total=1))
+    scopes = [value for name, value in found.attributes if name == "scope"]
+    assert scopes.count("col") == 3 + 4
+    assert scopes.count("row") == 4 + 6
+    assert "This row" in found.text
+    for weight in (one.weights / one.weights.sum()).iloc[:5]:
+        assert f"{weight:.1%}" in found.text
+
+
+def test_bars_can_be_heard_and_told_apart_without_colour(regression):
+    html = cards(regression[:1], total=1)
+    found = read(html)
+    n_bars = found.tags.count("svg")
+    contributions = [reason.contribution for reason in regression[0].reasons()]
+    assert n_bars == len(contributions)
+    assert found.attributes.count(("aria-label", "effect not seen")) == 1  # planet, which is always Earth
+    assert found.attributes.count(("role", "img")) == n_bars
+    assert found.attributes.count(("aria-label", "lowers it")) == sum(value < 0 for value in contributions)
+    assert html.count('fill="#fdf1e7"') == sum(value < 0 for value in contributions)
+    assert found.tags.count("title") == n_bars
+
+
+def test_many_columns_are_summed_into_one_bar(many_columns):
+    found = read(cards(many_columns[:1], total=1))
+    assert found.tags.count("svg") == 8
+    reasons = many_columns[0].reasons()
+    others = sum(len(reason.columns) for reason in reasons[7:])
+    assert f"{others} other columns" in found.text
+    total = sum(reason.contribution for reason in reasons[7:])
+    assert Numbers.of(many_columns.training).signed(total) in found.text
+
+
+def test_a_script_in_a_name_a_level_a_label_or_a_title_is_text(regression):
+    found = renamed(regression, [NASTY, "b\"'>", "c", "d", "e"], city='<img src=x onerror="alert(2)">')
+    found.frame.index = pd.Index([NASTY, "1", "2", "3"])
+    html = page(found, title=NASTY)
+    assert "<script" not in html
+    assert "<img" not in html
+    seen = read(html)
+    assert f"Row {NASTY}" in seen.text
+    assert f"{NASTY} =" in seen.text
+    assert '<img src=x onerror="alert(2)">' in seen.text
+
+
+@settings(max_examples=40)
+@given(
+    names=st.lists(st.text(min_size=1, max_size=120), min_size=5, max_size=5, unique=True),
+    city=st.text(min_size=1, max_size=120).filter(lambda text: text not in ("Bergen", "Tromsø")),
+    title=st.text(),
+)
+def test_any_name_comes_out_as_text(regression, names, city, title):
+    found = renamed(regression, names, city)
+    seen = read(page(found, title=title))
+    everything = seen.text + "\n".join(seen.titles)
+    for name in names:
+        assert printable(name) in everything
+    assert printable(title) in everything
+
+
+def test_characters_that_are_not_text_are_replaced(regression, tmp_path):
+    found = renamed(regression, ["a\x00b", "c\x85", "d\u202e", "\x1b[31m", "e"], city="Oslo")
+    html = page(found, title="t\x07\ud800")
+    read(html)
+    write_text(tmp_path / "page.html", html)
+    assert not set("\x00\x07\x1b\ud800\u202e") & set(html)
+
+
+def test_long_names_are_cut_with_the_whole_in_the_title(regression):
+    long = "very long name " * 40
+    found = renamed(regression, [long, "b", "c", "d", "e"], city="x" * 500)
+    seen = read(page(found, title="t"))
+    assert "very long name very lon…" in seen.text  # the head of a table's column
+    assert any(title.startswith(long) for title in seen.titles)
+
+
+@pytest.mark.parametrize("factor", [1e-12, 1e-3, 1e6, 1e18])
+def test_tiny_and_huge_outputs_stay_short(factor):
+    frame = mixed_frame()
+    found = LimisExplainer(lambda rows: factor * value_of(rows)).fit(frame).explain(frame.iloc[:1])
+    numbers = Numbers.of(found.training)
+    shown = numbers.show(found[0].model_output)
+    assert len(shown) <= 12
+    assert float(shown.replace(",", "").replace(MINUS, "-")) == pytest.approx(found[0].model_output, rel=0.01)
+    assert shown in read(page(found, title="t")).text
+
+
+def test_rounding_errors_are_not_drawn_as_long_bars():
+    reasons = [Reason(["a"], "a = 1", 1e-9, ""), Reason(["b"], "b = 2", -0.5e-9, "")]
+    assert all(bar.length < 0.1 for bar in bars(reasons, None, Numbers(2), least=0.1))
+    assert [bar.length for bar in bars(reasons, None, Numbers(2), least=0.0)] == [50, 25]
+
+
+def test_a_constant_black_box_is_drawn():
+    frame = mixed_frame(60)
+    found = LimisExplainer(lambda rows: np.full(len(rows), 7.0)).fit(frame).explain(frame.iloc[:1])
+    assert "7.00" in read(page(found, title="t")).text
+
+
+def test_a_row_without_weights_says_so(regression):
+    fits = dataclasses.replace(regression.fits, weights=regression.fits.weights * 0, empty=np.ones(4, dtype=bool))
+    fits.weights.eliminate_zeros()
+    text = read(page(dataclasses.replace(regression, fits=fits), title="t")).text
+    assert "no training row counts as like this one" in text
+    assert "no training row had weight, so this is the global model" in text
+    assert "What it rests on" not in text
+
+
+def test_a_page_is_written_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "page.html"
+    write_text(path, "old")
+    write_text(str(path), "Tromsø")
+    with pytest.raises(UnicodeEncodeError):
+        write_text(path, "\ud800")
+    assert path.read_text(encoding="utf-8") == "Tromsø"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path):
+    with pytest.raises(InputError, match=r"folder .*nowhere.* does not exist"):
+        write_text(tmp_path / "nowhere" / "page.html", "x")
+    with pytest.raises(InputError, match="it is a folder"):
+        write_text(tmp_path, "x")
+
+
+def test_to_html_writes_what_it_returns(regression, tmp_path):
+    html = regression.to_html(tmp_path / "page.html", title="Mine")
+    assert (tmp_path / "page.html").read_text(encoding="utf-8") == html
