@@ -1,0 +1,117 @@
+"""``limis explain``: explain the rows of a table."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import pandas as pd
+
+from limis import store
+from limis.cli.models import MODEL_HELP, TRUST_HELP, load_model
+from limis.cli.tables import (
+    WRITABLE,
+    as_seen,
+    check_input,
+    check_output,
+    read_table,
+    take_column,
+    write_explanations,
+)
+from limis.cli.text import render
+from limis.errors import InputError
+from limis.explainer import LimisExplainer
+
+# Fewer rows than this are explained before a progress bar could be read.
+ROWS_WORTH_A_BAR = 500
+
+DESCRIPTION = """\
+Explain the rows of a table with an explainer that `limis fit` wrote.
+
+Without -o, each explanation is printed as text. With -o, the extension names the format:
+
+  .csv, .parquet  one line a row, in the rows' order: first all columns of ROWS as they are (so
+                  that ids stay), then model_output (absent when no model could be asked),
+                  local_prediction, base_value, neighbourhood_shift, a "contribution: COLUMN"
+                  each, and how far to trust it: error, neighbourhood_error, change_error_bound,
+                  gain, effective_rows, trusted (true or false) and reasons (why not);
+                  fixed_here and unknown_here list the columns whose contribution of about zero
+                  does not mean that they have no effect
+  .json           a list of objects, one a row, with coefficients and the closest training rows
+  .html           a page to read, which needs no network
+
+base_value plus all contributions is local_prediction. Rows are counted from 0.
+"""
+EXAMPLES = """\
+examples:
+  limis explain income.limis rows.csv | less
+  limis explain income.limis rows.csv -o explained.parquet --quiet
+  limis explain income.limis rows.csv -o explained.html
+  limis explain risk.limis rows.csv --model my_model:predict -o explained.csv
+  limis explain risk.limis rows.csv --outputs score -o explained.csv
+"""
+
+
+def add_parser(subparsers: argparse._SubParsersAction) -> None:
+    """Add the command to the command line."""
+    parser = subparsers.add_parser(
+        "explain",
+        help="explain the rows of a table",
+        description=DESCRIPTION,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("explainer", type=Path, metavar="EXPLAINER", help="a file that `limis fit` wrote")
+    parser.add_argument("rows", type=Path, metavar="ROWS", help="the rows to explain: .csv or .parquet")
+    parser.add_argument("-o", "--output-file", type=Path, metavar="FILE", help=f"where to write: {', '.join(WRITABLE)}")
+    parser.add_argument("--model", metavar="MODEL", help=f"{MODEL_HELP}. Not needed for a model inside EXPLAINER")
+    parser.add_argument("--trust-model", action="store_true", help=TRUST_HELP)
+    parser.add_argument("--outputs", metavar="COLUMN", help="column of ROWS with the model's outputs, as at fit")
+    parser.add_argument("--quiet", action="store_true", help="no progress and no remarks")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the command."""
+    if args.output_file is not None:
+        check_output(args.output_file, WRITABLE, inputs=(args.explainer, args.rows))
+    check_input(args.explainer)
+    check_input(args.rows)
+    model = None if args.model is None else load_model(args.model, args.trust_model)
+    explainer = store.load(args.explainer, model=model)
+    training = explainer.training_
+    rows = read_table(args.rows, like=training.frame)
+    if args.output_file is not None and args.output_file.suffix.lower() in (".csv", ".parquet"):
+        _check_names(rows, training.table.names, args.rows)
+    outputs = None if args.outputs is None else take_column(rows.copy(), args.outputs, args.rows, "--outputs")
+    features = as_seen(rows, training.frame, args.rows)
+    if features.shape[1] == 0:
+        features = rows  # the explainer says what it misses
+    explainer.verbose = int(not args.quiet and len(rows) > ROWS_WORTH_A_BAR)
+    found = explainer.explain(features, outputs=outputs)
+    if args.output_file is None:
+        for one in found:
+            print(render(one, f"Row {one.label}"))
+        return 0
+    write_explanations(found, rows, args.output_file, title=f"Explanations of {args.rows.name}")
+    if not args.quiet:
+        _report(found.fidelity, explainer, outputs is not None, args.output_file)
+    return 0
+
+
+def _check_names(rows: pd.DataFrame, columns: list[str], path: Path) -> None:
+    """Refuse rows with a column that the output would have twice."""
+    own = {"model_output", "local_prediction", "base_value", "neighbourhood_shift", "error", "neighbourhood_error"}
+    own |= {"change_error_bound", "gain", "effective_rows", "trusted", "reasons", "fixed_here", "unknown_here"}
+    own |= {f"contribution: {name}" for name in columns}
+    twice = [name for name in rows.columns if name in own]
+    if twice:
+        raise InputError(
+            f"{path} has a column {twice[0]!r}, and so would the output; rename it, or write .json or .html"
+        )
+
+
+def _report(fidelity: pd.DataFrame, explainer: LimisExplainer, given: bool, path: Path) -> None:
+    print(f"{len(fidelity):,} rows explained, {int(fidelity['trusted'].sum()):,} of them trusted: {path}")
+    if not given and not explainer.training_.black_box.can_be_asked:
+        print("The model's own outputs are not among the results: give --model or --outputs to have them.")

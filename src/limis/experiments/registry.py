@@ -1,0 +1,27 @@
+"""All experiments by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pandas as pd
+
+from limis.experiments import adult_fidelity
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What it shows, and how to run it: from (seed, number of test rows) to a table of results."""
+
+    description: str
+    run: Callable[[int, int], pd.DataFrame]
+
+
+EXPERIMENTS = {
+    "adult-fidelity": Experiment(
+        "Adult, XGBoost with the appendix's settings, ridge: NSE, LMAE and skill on changes of the default explainer, "
+        "of its neighbourhoods' mean and of the global ridge",
+        adult_fidelity.run,
+    ),
+}
