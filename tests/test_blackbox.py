@@ -176,3 +176,21 @@ def test_three_classes_are_refused_for_now(table):
     model = LogisticRegression().fit(frame, labels + (frame["a"] > 1))
     with pytest.raises(BlackBoxError, match="3 columns, one a class"):
         ask(model, frame)
+
+
+def test_boosters_are_asked_by_name_whatever_the_order_of_columns(table):
+    frame, labels = table
+    for booster in (
+        lightgbm.LGBMClassifier(n_estimators=10, verbose=-1).fit(frame[["b", "a"]], labels).booster_,
+        xgboost.XGBClassifier(n_estimators=10).fit(frame[["b", "a"]], labels).get_booster(),
+    ):
+        np.testing.assert_array_equal(ask(booster, frame)[1], ask(booster, frame[["b", "a"]])[1])
+
+
+def test_boosters_with_names_are_asked_with_arrays_by_position(table):
+    frame, labels = table
+    booster = xgboost.XGBClassifier(n_estimators=10).fit(frame, labels).get_booster()
+    unnamed = frame.set_axis(["x0", "x1"], axis=1)
+    np.testing.assert_array_equal(ask(booster, unnamed, from_array=True)[1], ask(booster, frame)[1])
+    linear = xgboost.XGBRegressor(booster="gblinear", n_estimators=10).fit(frame.to_numpy(), labels)
+    np.testing.assert_allclose(ask(linear.get_booster(), frame)[1], linear.predict(frame.to_numpy()))

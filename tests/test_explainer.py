@@ -3,6 +3,7 @@
 import json
 import pickle
 
+import lightgbm
 import numpy as np
 import pandas as pd
 import pytest
@@ -161,6 +162,7 @@ def test_one_explanation_reads_like_the_batch(found, people):
     assert one.model_output == pytest.approx(black_box(people.iloc[[704]])[0])
     np.testing.assert_allclose(one.predict(people.iloc[[704]]), one.local_prediction)
     rows = one.training_rows(5)
+    assert set(rows.index) <= set(people.index)  # the user's own labels
     assert list(rows["weight"]) == sorted(rows["weight"], reverse=True)
     assert rows["weight"].sum() <= 1
     np.testing.assert_allclose(rows["model_output"], black_box(rows))
@@ -272,3 +274,13 @@ def test_the_two_that_must_be_beaten(explainer, people, found):
 
 def test_calling_is_explaining(explainer, people, found):
     np.testing.assert_array_equal(explainer(people.iloc[700:]).contributions, found.contributions)
+
+
+def test_text_and_missing_values_reach_a_categorical_model_in_the_types_of_training(people):
+    frame = people.astype({"city": "category"})
+    model = lightgbm.LGBMRegressor(n_estimators=20, verbose=-1).fit(frame, black_box(frame))
+    explainer = LimisExplainer(model).fit(frame.iloc[:700])
+    rows = people.iloc[700:705]  # text where training had categories
+    np.testing.assert_allclose(explainer.explain(rows).model_outputs, model.predict(frame.iloc[700:705]))
+    nowhere = explainer.explain(rows.assign(city=np.nan))
+    assert (nowhere.status["city"] == "unknown here").all()

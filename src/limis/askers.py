@@ -31,12 +31,9 @@ class Asker:
 def asker_for(model: Any, from_array: bool) -> Asker:
     """The way to ask this model. ``from_array``: the user works with arrays, so the model gets arrays."""
     if _is_instance(model, "xgboost", "Booster"):
-        return _xgboost_booster(model)
+        return _xgboost_booster(model, from_array)
     if _is_instance(model, "lightgbm", "Booster"):
-        return Asker(
-            lambda frame: model.predict(with_categories(frame)),
-            lambda frame: model.predict(with_categories(frame), raw_score=True),
-        )
+        return _lightgbm_booster(model)
     if _is_instance(model, "torch.nn", "Module"):
         return Asker(lambda frame: _ask_torch(model, frame))
     if hasattr(model, "predict_proba") or hasattr(model, "predict"):
@@ -92,13 +89,24 @@ def _decision_of(model: Any, given: Ask) -> Ask | None:
     return (lambda frame: model.decision_function(given(frame))) if hasattr(model, "decision_function") else None
 
 
-def _xgboost_booster(model: Any) -> Asker:
+def _lightgbm_booster(model: Any) -> Asker:
+    def given(frame: pd.DataFrame) -> pd.DataFrame:
+        # LightGBM takes columns by position, whatever their names; names it could not store stay in their places.
+        names = model.feature_name()
+        return with_categories(frame[names] if set(names) <= set(frame.columns) else frame)
+
+    return Asker(lambda frame: model.predict(given(frame)), lambda frame: model.predict(given(frame), raw_score=True))
+
+
+def _xgboost_booster(model: Any, from_array: bool) -> Asker:
     xgboost = sys.modules["xgboost"]
 
     def ask(frame: pd.DataFrame, margin: bool) -> Any:
         if model.feature_names is None:
-            return model.inplace_predict(frame.to_numpy(), predict_type="margin" if margin else "value")
-        rows = xgboost.DMatrix(with_categories(frame[model.feature_names]), enable_categorical=True)
+            rows = xgboost.DMatrix(frame.to_numpy(), feature_types=model.feature_types, enable_categorical=True)
+        else:
+            named = frame.set_axis(model.feature_names, axis=1) if from_array else frame[model.feature_names]
+            rows = xgboost.DMatrix(with_categories(named), enable_categorical=True)
         return model.predict(rows, output_margin=margin)
 
     return Asker(lambda frame: ask(frame, False), lambda frame: ask(frame, True))

@@ -25,7 +25,7 @@ from limis.retrieval import Retriever
 from limis.rows import TrainingRows
 from limis.table import Table
 from limis.training import ProbeRows, TrainingLog, TrainingPlan, choose_forest_weighting, split_probes, train_pairwise
-from limis.training.choose import judge
+from limis.training.choose import N_CHOICES, judge
 from limis.walk import GlobalFit, LocalFits, fit_locally
 from limis.weighting import ForestWeighting, Weighting
 
@@ -224,6 +224,8 @@ class LimisExplainer(BaseEstimator):
         )
         if len(frame) < MIN_TRAINING_ROWS:
             raise InputError(f"X has 1 sample, a single row (n_samples=1); at least {MIN_TRAINING_ROWS} are needed")
+        if isinstance(frame.index, pd.MultiIndex):
+            frame = frame.set_axis(frame.index.map(str))  # one label a row, which a file can hold
         weight = _checked_weight(sample_weight, len(frame))
         black_box, known = self._first_outputs(table, frame, y, outputs)
 
@@ -238,7 +240,6 @@ class LimisExplainer(BaseEstimator):
             probe_frame = table.read(probe_rows)
             probe_known = self._outputs_of(black_box, probe_frame, probe_outputs, "probe_outputs")
 
-        frame = frame.reset_index(drop=True)
         self.training_ = TrainingRows(table, black_box, frame, table.values(frame), known, weight)
         self.global_fit_ = GlobalFit.of(self.training_)
         kept = rng.permutation(len(probe_frame))[: MAX_CHOOSING + MAX_MEASURING]
@@ -302,16 +303,15 @@ class LimisExplainer(BaseEstimator):
             ]
             self.weighting_: Weighting = weighting
         else:
-            with progress(2, "fitting the explainer", bool(self.verbose)) as bar:
+            with progress(1 + N_CHOICES, "fitting the explainer", bool(self.verbose)) as bar:
                 retriever = Retriever.fit(
                     training.table, training.values, training.outputs, rng=rng, n_jobs=self.n_jobs
                 )
                 bar.update()
                 start = ForestWeighting(retriever, START_CANDIDATES, START_SCALE)
                 self.weighting_, choices = choose_forest_weighting(
-                    training, start, fallback, choosing, self.memory_limit
+                    training, start, fallback, choosing, self.memory_limit, bar.update
                 )
-                bar.update()
             tried = [choice.to_dict() for choice in choices]
         self.choices_ = pd.DataFrame(tried)
 
@@ -349,6 +349,7 @@ class LimisExplainer(BaseEstimator):
         training = self.training_
         frame = training.table.read(X)
         values = training.table.values(frame)
+        frame = training.in_training_types(frame)
         known = None
         if outputs is not None or training.black_box.can_be_asked:
             known = self._outputs_of(training.black_box, frame, outputs, "outputs")
@@ -415,7 +416,7 @@ class LimisExplainer(BaseEstimator):
 
 def _checked_outputs(outputs: Any, n_rows: int, name: str) -> np.ndarray:
     try:
-        given = np.asarray(outputs, dtype=np.float64)
+        given = np.array(outputs, dtype=np.float64)  # a copy: the caller may change theirs
     except (TypeError, ValueError):
         raise InputError(f"{name} must be numbers, one a row") from None
     if given.ndim == 2 and given.shape[1] == 1:

@@ -43,6 +43,22 @@ class TrainingRows:
         other.black_box = replace(self.black_box, model=model)
         return other
 
+    def in_training_types(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The same rows with text and missing values in the types of the training table, as the model knows them.
+
+        A table read from a file has text where training had categories, and numbers where a text is missing in all.
+        """
+        types = {}
+        for name, seen in self.frame.dtypes.items():
+            given = frame[name].dtype
+            if given != seen and (isinstance(seen, pd.CategoricalDtype) or frame[name].isna().all()):
+                types[name] = seen
+        try:
+            return frame.astype(types) if types else frame
+        except (TypeError, ValueError):
+            # The types do not go together; the model itself will say which it cannot read.
+            return frame
+
     @property
     def overall_mean(self) -> float:
         """Mean output over the training rows."""

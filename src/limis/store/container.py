@@ -28,6 +28,7 @@ class Manifest:
     parameters: dict[str, Any]
     table: dict[str, Any]
     frame: list[dict[str, Any]]  # the type of each column of the training frame
+    label: list[dict[str, Any]]  # the type of the training rows' labels
     black_box: dict[str, Any]
     global_level: float
     weighting: dict[str, Any]

@@ -28,7 +28,7 @@ from limis.training import TrainingLog
 from limis.walk import GlobalFit, fit_locally
 from limis.weighting import ForestWeighting, PairwiseEstimator, PairwiseWeighting, Weighting
 
-ARRAYS, FRAME = "arrays.safetensors", "training.parquet"
+ARRAYS, FRAME, LABELS = "arrays.safetensors", "training.parquet", "labels.parquet"
 MEASURED = ("skill_", "nse_")
 
 
@@ -62,12 +62,15 @@ def save(explainer: LimisExplainer, path: Any, *, include_model: bool | Literal[
     }
     if training.sample_weight is not None:
         arrays["sample_weight"] = training.sample_weight
-    frame, parquet = pack_frame(training.frame)
+    frame, parquet = pack_frame(training.frame.reset_index(drop=True))
+    index = training.frame.index
+    label, label_parquet = pack_frame(index.to_frame(index=False, name=str(index.name or "")))
     manifest = Manifest(
         limis=__version__,
         parameters=_pack_parameters(explainer),
         table=training.table.to_dict(),
         frame=frame,
+        label=label,
         black_box=training.black_box.to_dict(),
         global_level=global_fit.level,
         weighting=weighting,
@@ -78,7 +81,7 @@ def save(explainer: LimisExplainer, path: Any, *, include_model: bool | Literal[
     )
     # safetensors takes an array's memory as it lies, so it must lie in order.
     in_order = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    members = {ARRAYS: safetensors.numpy.save(in_order), FRAME: parquet}
+    members = {ARRAYS: safetensors.numpy.save(in_order), FRAME: parquet, LABELS: label_parquet}
     write(target, manifest, {**members, **pack_model(training, include_model)})
 
 
@@ -105,7 +108,7 @@ def load(path: Any, model: Any = None) -> LimisExplainer:
         If the file is not there, is damaged, is no explainer or comes from a newer limis, or if ``model`` is not the
         model that was explained.
     """
-    manifest, members = read(path, (ARRAYS, FRAME, *(MODEL_MEMBERS if model is None else ())))
+    manifest, members = read(path, (ARRAYS, FRAME, LABELS, *(MODEL_MEMBERS if model is None else ())))
     try:
         for member in set(MODEL_MEMBERS) & set(members):
             model = unpack_model(member, members[member])
@@ -125,10 +128,13 @@ def _build(manifest: Manifest, members: dict[str, bytes], model: Any) -> LimisEx
     # Copies: what safetensors gives cannot be written to, and may lie anywhere in memory.
     arrays = {name: array.copy() for name, array in safetensors.numpy.load(members[ARRAYS]).items()}
     table = _unpack_table(manifest.table, arrays["quantiles"])
+    frame = unpack_frame(manifest.frame, members[FRAME])
+    labels = unpack_frame(manifest.label, members[LABELS]).iloc[:, 0]
+    frame.index = pd.Index(labels.array, name=labels.name or None)
     training = TrainingRows(
         table,
         BlackBox.from_dict(checked(BlackBox, manifest.black_box), model, table.from_array),
-        unpack_frame(manifest.frame, members[FRAME]),
+        frame,
         arrays["values"],
         arrays["outputs"],
         arrays.get("sample_weight"),

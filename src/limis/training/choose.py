@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +16,7 @@ from limis.weighting import ForestWeighting
 
 SCALES = (1.0, 3.0, 10.0, 30.0, 100.0)
 CANDIDATES = (64, 256)
+N_CHOICES = len(SCALES) * len(CANDIDATES)
 
 
 @dataclass
@@ -54,9 +56,17 @@ def judge(fits: LocalFits, probes: ProbeRows) -> dict[str, Any]:
 
 
 def choose_forest_weighting(
-    training: TrainingRows, weighting: ForestWeighting, fallback: GlobalFit, probes: ProbeRows, memory_limit: float
+    training: TrainingRows,
+    weighting: ForestWeighting,
+    fallback: GlobalFit,
+    probes: ProbeRows,
+    memory_limit: float,
+    done: Callable[[], object],
 ) -> tuple[ForestWeighting, list[Choice]]:
-    """The weights' scale and the number of candidates; the given ones stay when there are no probe rows."""
+    """The weights' scale and the number of candidates; the given ones stay when there are no probe rows.
+
+    ``done`` is called after each entry of the list.
+    """
     if len(probes) < 2:
         return weighting, []
     choices = []
@@ -67,6 +77,7 @@ def choose_forest_weighting(
                 list(fit_locally(training, tried, fallback, probes.values, memory_limit=memory_limit))
             )
             choices.append(Choice({"n_candidates": n_candidates, "scale": scale}, **judge(fits, probes)))
+            done()
     best = max(choices, key=lambda choice: choice.merit if np.isfinite(choice.merit) else -np.inf)
     best.chosen = True
     return replace(weighting, **best.options), choices
