@@ -374,7 +374,7 @@ def test_a_row_without_weights_says_so(regression):
     fits.weights.eliminate_zeros()
     text = read(page(dataclasses.replace(regression, fits=fits), title="t")).text
     assert "no training row counts as like this one" in text
-    assert "no training row had weight, so this is the global model" in text
+    assert "fewer than two training rows had weight, so this is the global model" in text
     assert "What it rests on" not in text
 
 

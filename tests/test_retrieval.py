@@ -6,10 +6,11 @@ import pytest
 import scipy.sparse as sp
 from sklearn.ensemble import RandomForestRegressor
 
+from limis.blackbox import BlackBox
 from limis.retrieval import Retriever
 from limis.retrieval.forest import grow_forest
 from limis.retrieval.index import LeafIndex, strongest
-from limis.retrieval.retriever import forest_inputs
+from limis.rows import TrainingRows
 from limis.table import Table
 
 OPTIONS = {"n_trees": 7, "min_leaf": 3, "feature_share": 0.7, "n_jobs": None, "seed": 3}
@@ -19,7 +20,8 @@ OPTIONS = {"n_trees": 7, "min_leaf": 3, "feature_share": 0.7, "n_jobs": None, "s
 def data():
     rng = np.random.default_rng(0)
     inputs = rng.normal(size=(300, 5)).astype(np.float32)
-    return inputs, inputs[:, 0] * inputs[:, 1] + rng.normal(size=300) * 0.1
+    outputs = inputs[:, 0] * inputs[:, 1] + rng.normal(size=300) * 0.1
+    return inputs, outputs
 
 
 def test_leaves_are_those_of_scikit_learn(data):
@@ -52,7 +54,7 @@ def test_out_of_bag_proximity_equals_brute_force(data):
     leaves = forest.leaves(inputs)
     near = LeafIndex.build(leaves, in_bag, forest.n_leaves).proximity(leaves, in_bag == 0).toarray()
     for row in range(20):
-        used = [tree for tree in range(7) if in_bag[row, tree] == 0] or range(7)
+        used = [tree for tree in range(7) if in_bag[row, tree] == 0]
         expected = np.zeros(300)
         for tree in used:
             mates = (leaves[:, tree] == leaves[row, tree]) * in_bag[:, tree].astype(float)
@@ -68,19 +70,60 @@ def test_strongest_keeps_the_largest_in_row_order_and_pads():
     assert strongest(near, 3)[0].tolist()[0] == [0, 1, 3]  # of equals the lower row number stays
 
 
+def training_rows(frame, outputs, **options):
+    table, frame = Table.learn(frame)
+    return TrainingRows(table, BlackBox("value", "values"), frame, table.values(frame), np.asarray(outputs), **options)
+
+
 def test_categories_missing_values_and_unseen_levels_find_their_way():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"colour": rng.choice(["red", "green", "blue"], 200), "size": rng.normal(size=200)})
     frame.loc[:20, "size"] = np.nan
+    frame["other"] = rng.normal(size=200)
     outputs = (frame["colour"] == "red") * 5.0 + frame["size"].fillna(-3)
-    table, frame = Table.learn(frame)
-    values = table.values(frame)
-    retriever = Retriever.fit(table, values, outputs.to_numpy(), rng=rng, n_trees=20)
-    red = retriever.proximity(table, table.values(pd.DataFrame({"colour": ["red"], "size": [0.0]}))).toarray()[0]
-    assert red[frame["colour"] == "red"].sum() > 0.75
-    missing = retriever.proximity(table, table.values(pd.DataFrame({"colour": ["red"], "size": [np.nan]}))).toarray()[0]
-    assert missing[frame["size"].isna()].sum() > 0.75
-    unseen = forest_inputs(
-        table, table.values(pd.DataFrame({"colour": ["mauve"], "size": [0.0]})), retriever.level_codes
-    )
-    assert unseen[0, 0] == pytest.approx(outputs.mean())
+    training = training_rows(frame, outputs)
+    retriever = Retriever.fit(training, rng=rng, n_trees=20)
+
+    def near(colour, size):
+        row = training.table.values(pd.DataFrame({"colour": [colour], "size": [size], "other": [0.0]}))
+        return retriever.proximity(training, row).toarray()[0]
+
+    assert near("red", 0.01)[frame["colour"] == "red"].sum() > 0.75
+    assert near("red", np.nan)[frame["size"].isna()].sum() > 0.5
+    unseen = training.table.values(pd.DataFrame({"colour": ["mauve"], "size": [0.0], "other": [0.0]}))
+    assert retriever.levels.inputs(training.table, unseen)[0, 0] == pytest.approx(0, abs=1e-6)  # the overall mean
+
+
+@pytest.mark.parametrize("copies", [1, 8])
+@pytest.mark.parametrize("levels", [3, 400])
+def test_a_training_rows_own_output_does_not_find_its_way_back(copies, levels):
+    # Outputs are noise: whatever the neighbourhood's mean knows of them leaked from the row itself or its equals.
+    rng = np.random.default_rng(0)
+    n = 400
+    frame = pd.DataFrame({"id": rng.permutation(n) % levels, "x": rng.normal(size=n)}).astype({"id": str})
+    outputs = rng.normal(size=n)
+    training = training_rows(pd.concat([frame] * copies, ignore_index=True), np.tile(outputs, copies))
+    near = Retriever.fit(training, rng=rng).proximity(training, training.values[:n])
+    # A correlation over 400 rows has a deviation of .05; .15 is three of them.
+    assert np.corrcoef(near @ training.outputs, outputs)[0, 1] < 0.15
+    assert (near.sum(axis=1) > 0.99).all()
+
+
+@pytest.mark.parametrize(("factor", "shift"), [(1e-9, 0.0), (1e30, 0.0), (1.0, 1e9)])
+def test_the_unit_of_the_outputs_does_not_matter(factor, shift):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(300, 3)), columns=list("abc"))
+    outputs = frame["a"] * frame["b"]
+    plain = Retriever.fit(training_rows(frame, outputs), rng=np.random.default_rng(1))
+    other = Retriever.fit(training_rows(frame, outputs * factor + shift), rng=np.random.default_rng(1))
+    assert abs(other.forest.n_leaves - plain.forest.n_leaves) <= 0.02 * plain.forest.n_leaves
+
+
+def test_rows_without_weight_are_never_retrieved():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(200, 2)), columns=list("ab"))
+    weight = (np.arange(200) % 4 == 0).astype(float)
+    training = training_rows(frame, frame["a"], sample_weight=weight)
+    near = Retriever.fit(training, rng=rng).proximity(training, rng.normal(size=(20, 2)))
+    assert near.toarray()[:, weight == 0].sum() == 0
+    np.testing.assert_allclose(near.sum(axis=1), 1)

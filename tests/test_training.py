@@ -102,19 +102,33 @@ def test_training_repeats_with_its_seed(syn1):
     assert all(torch.equal(first[key], second[key]) for key in first)
 
 
-def test_training_keeps_the_best_state_and_stops_when_nothing_improves(syn1):
+def test_training_stops_when_nothing_improves(syn1):
     _, (log,) = run(syn1, steps=60, patience=2, learning_rate=0.0)
     assert log.steps == [0, 5, 10]  # two checks without improvement
 
 
+def test_training_keeps_the_best_state(syn1):
+    # So large a rate makes the estimator worse, and the state before it is kept.
+    weighting, (log,) = run(syn1, steps=40, patience=8, learning_rate=3.0)
+    assert log.kept == log.best < len(log.steps) - 1
+    start, _ = run(syn1, steps=40, patience=8, learning_rate=0.0)
+    if log.best == 0:
+        state = start.estimator.state_dict()
+        assert all(torch.equal(value, state[key]) for key, value in weighting.estimator.state_dict().items())
+
+
 def test_the_time_budget_is_honoured(syn1):
-    _, (log,) = run(syn1, steps=100_000, time_budget=0.2)
+    _, (log,) = run(syn1, steps=100_000, time_budget=0.2, patience=0)
     assert log.steps[-1] < 100_000
 
 
 def test_lambda_is_chosen_by_validation_fidelity(syn1):
-    _, logs = run(syn1, penalty=None)
+    weighting, logs = run(syn1, penalty=None)
     assert [log.penalty for log in logs] == [0.0, 0.1, 1.0]
+    best = min(logs, key=lambda log: log.error)
+    alone, _ = run(syn1, penalty=best.penalty)
+    state = alone.estimator.state_dict()
+    assert all(torch.equal(value, state[key]) for key, value in weighting.estimator.state_dict().items())
 
 
 def test_a_large_penalty_selects_fewer_rows(syn1):

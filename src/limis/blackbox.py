@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from sklearn.exceptions import NotFittedError
 
-from limis.askers import Asker, asker_for
+from limis.askers import Ask, Asker, asker_for
 from limis.errors import BlackBoxError
 
 Output = Literal["auto", "logit", "probability"]
@@ -33,6 +33,7 @@ class BlackBox:
     clipped_share: float = 0.0
     model: Any = field(default=None, repr=False)
     from_array: bool = False
+    labels: list[Any] | None = None  # the user's names of the columns, where the frames have others
 
     @property
     def is_classifier(self) -> bool:
@@ -53,14 +54,14 @@ class BlackBox:
         """(rows,) finite float64 outputs on this black box's scale."""
         if self.model is None:
             raise BlackBoxError("there is no model to ask; pass model= or give outputs=")
-        asker = asker_for(self.model, self.from_array)
+        asker = asker_for(self.model, self.from_array, self.labels)
         if self.reads == "margins":
             if asker.margin is None:
                 raise BlackBoxError("the model has no margins, unlike the one at fit; pass the model used then")
             return _one_a_row(_ask(asker.margin, frame), frame)
         return self.read(_ask(asker.answer, frame), frame)
 
-    def read(self, answer: Any, frame: pd.DataFrame) -> np.ndarray:
+    def read(self, answer: np.ndarray, frame: pd.DataFrame) -> np.ndarray:
         """The model's answer on this black box's scale."""
         if self.reads == "values":
             return _one_a_row(answer, frame)
@@ -85,16 +86,21 @@ class BlackBox:
         }
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any], model: Any, from_array: bool) -> BlackBox:
+    def from_dict(cls, data: dict[str, Any], model: Any, from_array: bool, labels: list[Any] | None = None) -> BlackBox:
         """The inverse of `to_dict`, with the model given again (or None: outputs must then be given)."""
-        return cls(**data, model=model, from_array=from_array)
+        return cls(**data, model=model, from_array=from_array, labels=labels)
 
 
-def connect(model: Any, frame: pd.DataFrame, *, from_array: bool, output: Output) -> tuple[BlackBox, np.ndarray]:
-    """Find out what the model answers, and on which scale to explain it; returns its outputs on ``frame`` too."""
-    asker = asker_for(model, from_array)
-    answer = np.asarray(_ask(asker.answer, frame))
-    margin = None if asker.margin is None else _first_column(_ask(asker.margin, frame[:_MARGIN_CHECK_ROWS]))
+def connect(
+    model: Any, frame: pd.DataFrame, *, from_array: bool, output: Output, labels: list[Any] | None = None
+) -> tuple[BlackBox, np.ndarray]:
+    """Find out what the model answers, and on which scale to explain it; returns its outputs on ``frame`` too.
+
+    ``labels`` are the user's names of the columns, where the frame has others.
+    """
+    asker = asker_for(model, from_array, labels)
+    answer = _ask(asker.answer, frame)
+    margin = _margin(asker, frame.iloc[:_MARGIN_CHECK_ROWS])
     reads = _what_it_reads(answer, asker, margin, output)
     if reads == "values":
         box = BlackBox("value", "values")
@@ -102,8 +108,18 @@ def connect(model: Any, frame: pd.DataFrame, *, from_array: bool, output: Output
         box = BlackBox("probability" if output == "probability" else "logit", "logits")
     else:
         box = _probability_box(asker, _probability(answer, frame), margin, output)
-    box.model, box.from_array = model, from_array
+    box.model, box.from_array, box.labels = model, from_array, labels
     return box, box.outputs(frame) if box.reads == "margins" else box.read(answer, frame)
+
+
+def _margin(asker: Asker, frame: pd.DataFrame) -> np.ndarray | None:
+    """(rows,) margins; None where the model has none, or none that can be read."""
+    if asker.margin is None:
+        return None
+    try:
+        return _one_a_row(asker.margin(frame), frame)
+    except Exception:  # noqa: BLE001 - margins only make logits finer; whatever is wrong with them, there are answers
+        return None
 
 
 def _probability_box(asker: Asker, probability: np.ndarray, margin: np.ndarray | None, output: Output) -> BlackBox:
@@ -118,22 +134,13 @@ def _probability_box(asker: Asker, probability: np.ndarray, margin: np.ndarray |
 
 def _what_it_reads(answer: np.ndarray, asker: Asker, margin: np.ndarray | None, output: Output) -> Reads:
     """Values, probabilities or logits, judged by the shape and sums of the first answer."""
-    if answer.ndim == 2 and answer.shape[1] > 2:
-        raise BlackBoxError(
-            f"the model answers with {answer.shape[1]} columns, one a class; limis explains binary classification and "
-            "regression so far: pass a function that gives the probability of one class"
-        )
+    if answer.ndim == 2 and answer.shape[1] > 1:
+        return _what_columns_mean(answer, asker, output)
     if asker.gives_probabilities:
-        if answer.ndim != 2 or answer.shape[1] < 2:
-            raise BlackBoxError(
-                f"the model knows only one class ({asker.classes}): there is nothing to explain; "
-                "fit it on a target with two classes"
-            )
-        return "probabilities"
-    if answer.ndim == 2 and answer.shape[1] == 2:
-        finite = answer[np.isfinite(answer).all(axis=1)]
-        sums_to_one = np.allclose(finite.sum(axis=1), 1, atol=1e-3) and (finite >= -1e-6).all()
-        return "probabilities" if sums_to_one else "logits"
+        raise BlackBoxError(
+            f"the model knows only one class ({asker.classes}): there is nothing to explain; "
+            "fit it on a target with two classes"
+        )
     if asker.is_regressor:
         if output != "auto":
             raise BlackBoxError(f'output="{output}" needs class probabilities, but the model only predicts values')
@@ -147,13 +154,34 @@ def _what_it_reads(answer: np.ndarray, asker: Asker, margin: np.ndarray | None, 
     return "probabilities" if (column >= 0).all() and (column <= 1).all() else "logits"
 
 
+def _what_columns_mean(answer: np.ndarray, asker: Asker, output: Output) -> Reads:
+    """The same for an answer of several columns: those of two classes, or none that can be explained."""
+    columns = answer.shape[1]
+    if asker.is_regressor:
+        raise BlackBoxError(f"the model gives {columns} outputs a row; pass a function that gives one")
+    if columns > 2:
+        raise BlackBoxError(
+            f"the model answers with {columns} columns, one a class; limis explains binary classification and "
+            "regression so far: pass a function that gives the probability of one class"
+        )
+    finite = answer[np.isfinite(answer).all(axis=1)]
+    sums_to_one = np.allclose(finite.sum(axis=1), 1, atol=1e-3) and bool((finite >= -1e-6).all())
+    if asker.gives_probabilities or sums_to_one:
+        return "probabilities"
+    if asker.two_are_logits or output != "auto":
+        return "logits"
+    raise BlackBoxError(
+        "the model gives 2 outputs a row, which do not sum to one; pass a function that gives one, or say "
+        'output="logit" if they are the logits of two classes'
+    )
+
+
 def _are_logits(margin: np.ndarray, probability: np.ndarray) -> bool:
     return bool(np.abs(sigmoid(margin) - probability).max() <= MARGIN_TOLERANCE)
 
 
-def _probability(answer: Any, frame: pd.DataFrame) -> np.ndarray:
+def _probability(answer: np.ndarray, frame: pd.DataFrame) -> np.ndarray:
     """(rows,) probability of the second class."""
-    answer = np.asarray(answer)
     column = answer[:, 1] if answer.ndim == 2 and answer.shape[1] == 2 else answer
     probability = _one_a_row(column, frame)
     outside = (probability < -1e-6) | (probability > 1 + 1e-6)
@@ -165,51 +193,57 @@ def _probability(answer: Any, frame: pd.DataFrame) -> np.ndarray:
     return np.clip(probability, 0.0, 1.0)
 
 
-def _logit_column(answer: Any) -> np.ndarray:
-    answer = np.asarray(answer)
+def _logit_column(answer: np.ndarray) -> np.ndarray:
     return answer[:, 1] - answer[:, 0] if answer.ndim == 2 and answer.shape[1] == 2 else answer
 
 
-def _first_column(answer: Any) -> np.ndarray:
-    answer = np.asarray(answer)
+def _first_column(answer: np.ndarray) -> np.ndarray:
     return answer[:, 0] if answer.ndim == 2 and answer.shape[1] == 1 else answer
 
 
-def _one_a_row(answer: Any, frame: pd.DataFrame) -> np.ndarray:
+def _one_a_row(answer: np.ndarray, frame: pd.DataFrame) -> np.ndarray:
     """Check that there is one finite number a row."""
     column = _first_column(answer)
-    if column.ndim != 1 or len(column) != len(frame):
-        raise BlackBoxError(
-            f"the black box was asked about {len(frame)} rows and answered with shape {np.shape(answer)}; "
-            "one number a row is expected"
-        )
-    try:
-        numbers = column.astype(np.float64)
-    except (TypeError, ValueError):
-        raise BlackBoxError(
-            f"the black box answers with {column[0]!r}, not with numbers; pass a function that gives probabilities"
-        ) from None
-    bad = ~np.isfinite(numbers)
+    if column.shape != (len(frame),):
+        raise _wrong_shape(answer, frame)
+    bad = ~np.isfinite(column)
     if bad.any():
         raise BlackBoxError(f"the black box answered with NaN or infinity for {_name_rows(bad, frame)}")
-    return numbers
+    return column
 
 
-def _ask(ask: Any, frame: pd.DataFrame) -> Any:
+def _wrong_shape(answer: np.ndarray, frame: pd.DataFrame) -> BlackBoxError:
+    return BlackBoxError(
+        f"the black box was asked about {len(frame)} rows and answered with shape {answer.shape}; "
+        "one number a row is expected"
+    )
+
+
+def _ask(ask: Ask, frame: pd.DataFrame) -> np.ndarray:
+    """The answer in float64: one or more numbers a row."""
     try:
-        return ask(frame)
+        answer = ask(frame)
     except NotFittedError as error:
         raise BlackBoxError(f"the model was never fitted; call its fit first ({error})") from error
     except Exception as error:
         row = _first_failing_row(ask, frame)
         raise BlackBoxError(f"the black box raised {type(error).__name__} on {row}: {error}") from error
+    if answer.ndim not in (1, 2) or len(answer) != len(frame):
+        raise _wrong_shape(answer, frame)
+    try:
+        return answer.astype(np.float64)
+    except (TypeError, ValueError):
+        first = answer.ravel()[:1].tolist()[0]
+        raise BlackBoxError(
+            f"the black box answers with {first!r}, not with numbers; pass a function that gives probabilities"
+        ) from None
 
 
-def _first_failing_row(ask: Any, frame: pd.DataFrame) -> str:
+def _first_failing_row(ask: Ask, frame: pd.DataFrame) -> str:
     """Halve the rows until one is left that fails by itself; names all rows where none does."""
     while len(frame) > 1:
         half = len(frame) // 2
-        for part in (frame[:half], frame[half:]):
+        for part in (frame.iloc[:half], frame.iloc[half:]):
             try:
                 ask(part)
             except Exception:  # noqa: BLE001 - looking for the row, whatever the error
@@ -217,13 +251,15 @@ def _first_failing_row(ask: Any, frame: pd.DataFrame) -> str:
                 break
         else:
             return f"these {len(frame)} rows together, though not on either half of them"
-    return f"row {frame.index[0]!r}"
+    return f"row {frame.index.tolist()[0]!r}"
 
 
 def _name_rows(bad: np.ndarray, frame: pd.DataFrame, most: int = 5) -> str:
-    names = [repr(name) for name in frame.index[bad][:most]]
-    more = int(bad.sum()) - len(names)
-    return f"row{'s' if bad.sum() > 1 else ''} {', '.join(names)}" + (f" and {more} more" if more else "")
+    """Their labels, each once: moves of one row share its label."""
+    labels = list(dict.fromkeys(frame.index[bad].tolist()))
+    shown = ", ".join(repr(label) for label in labels[:most])
+    more = len(labels) - most
+    return f"row{'s' if len(labels) > 1 else ''} {shown}" + (f" and {more} more" if more > 0 else "")
 
 
 def clipped_logit(probability: np.ndarray) -> np.ndarray:

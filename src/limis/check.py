@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from sklearn.linear_model import Ridge
 
-from limis.columns import UNKNOWN, show_value
+from limis.columns import UNKNOWN, show_days, show_number
 from limis.table import Table
 from limis.training.probes import ProbeRows
 from limis.walk import LocalFits
@@ -27,34 +27,42 @@ class ChangeBound:
     by which that estimate must be raised to hold for `COVERAGE` of the rows.
     """
 
+    unit: float  # the outputs' standard deviation
     slopes: np.ndarray  # over `known_signs`
     intercept: float
     factor: float
     measured_on: int  # calibration rows
 
     @classmethod
-    def learn(cls, fits: LocalFits, probes: ProbeRows, rng: np.random.Generator) -> ChangeBound:
+    def learn(cls, fits: LocalFits, probes: ProbeRows, unit: float, rng: np.random.Generator) -> ChangeBound:
         """Learn the bound from finished fits of probe rows whose moves the black box was asked about."""
-        signs = known_signs(fits)
+        signs = known_signs(fits, unit)
         errors, asked = errors_on_changes(fits, probes)
         asked = rng.permutation(asked)
         fitting, calibration = asked[: len(asked) // 2], asked[len(asked) // 2 :]
         if len(fitting) == 0:
-            return cls(np.zeros(signs.shape[1]), 0.0, np.inf, 0)
-        floor = 1e-9 + 1e-3 * np.median(errors[fitting])
-        ridge = Ridge(alpha=1.0).fit(signs[fitting], np.log(errors[fitting] + floor))
-        scores = errors[calibration] / np.exp(ridge.predict(signs[calibration]))
-        return cls(ridge.coef_, float(ridge.intercept_), conformal_quantile(scores, COVERAGE), len(calibration))
+            return cls.unknown(unit)
+        floor = 1e-9 * unit + 1e-3 * np.median(errors[fitting])
+        ridge = Ridge(alpha=1.0).fit(signs[fitting], np.log((errors[fitting] + floor) / unit))
+        scores = errors[calibration] / unit / np.exp(ridge.predict(signs[calibration]))
+        return cls(unit, ridge.coef_, float(ridge.intercept_), conformal_quantile(scores, COVERAGE), len(calibration))
+
+    @classmethod
+    def unknown(cls, unit: float) -> ChangeBound:
+        """The bound where no probe row could be asked: infinite."""
+        return cls(unit, np.zeros(4), 0.0, float("inf"), 0)
 
     def bound(self, fits: LocalFits) -> np.ndarray:
         """(rows,); infinite where too few probe rows could be asked to say anything."""
         # Not a matrix product: its rounding would depend on how many rows are explained together.
-        return self.factor * np.exp((known_signs(fits) * self.slopes).sum(axis=1) + self.intercept)
+        logarithm = (known_signs(fits, self.unit) * self.slopes).sum(axis=1) + self.intercept
+        return self.factor * self.unit * np.exp(logarithm)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready data; an infinite factor, which JSON has no word for, is None."""
         factor = self.factor if np.isfinite(self.factor) else None
         return {
+            "unit": self.unit,
             "slopes": self.slopes.tolist(),
             "intercept": self.intercept,
             "factor": factor,
@@ -65,17 +73,17 @@ class ChangeBound:
     def from_dict(cls, data: dict[str, Any]) -> ChangeBound:
         """The inverse of `to_dict`."""
         factor = np.inf if data["factor"] is None else data["factor"]
-        return cls(np.array(data["slopes"]), data["intercept"], factor, data["measured_on"])
+        return cls(data["unit"], np.array(data["slopes"]), data["intercept"], factor, data["measured_on"])
 
 
-def known_signs(fits: LocalFits) -> np.ndarray:
-    """What an explanation shows of its own quality: (rows, 4), on log scales."""
+def known_signs(fits: LocalFits, unit: float) -> np.ndarray:
+    """What an explanation shows of its own quality: (rows, 4), on log scales, in units of the outputs' deviation."""
     tiny = 1e-9
     return np.column_stack(
         [
-            np.log(np.sqrt(fits.residual_mean_square) + tiny),
-            np.log(np.sqrt(fits.spread_mean_square) + tiny),
-            np.log(np.sqrt((fits.coefficients**2).sum(axis=1)) + tiny),
+            np.log(np.sqrt(fits.residual_mean_square) / unit + tiny),
+            np.log(np.sqrt(fits.spread_mean_square) / unit + tiny),
+            np.log(np.sqrt((fits.coefficients**2).sum(axis=1)) / unit + tiny),
             np.log(effective_rows(fits) + 1),
         ]
     )
@@ -149,9 +157,9 @@ def _reasons(table: Table, values: np.ndarray, empty: bool, bound: float | None,
     """Why not to trust an explanation; none when it may be trusted."""
     reasons = []
     if empty:
-        reasons.append("no training row had weight, so this is the global model")
+        reasons.append("fewer than two training rows had weight, so this is the global model")
     if bound is None:
-        reasons.append("the error on changes was not measured, because there was no model to ask")
+        reasons.append("the error on changes was not measured")
     elif not np.isfinite(bound):
         reasons.append("too few probe rows to bound the error on changes; give more probe_rows")
     elif bound > tolerance:
@@ -178,4 +186,4 @@ def _out_of_range(table: Table, values: np.ndarray) -> list[str]:
 
 def _show(kind: str, table: Table, column: int, end: int) -> str:
     value = float(table.quantiles[column, end])
-    return show_value(pd.Timestamp(0) + pd.Timedelta(days=value)) if kind == "date" else show_value(value)
+    return show_days(value) if kind == "date" else show_number(value)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 import os
+import warnings
+from collections import Counter
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from pandas.api import types
 
 from limis.errors import InputError
+from limis.kinds import NUMBERS, Kind, from_arrow, is_missing, kind_of, plain, plain_values, to_numbers
 
 MISSING = "missing"
 OTHER = "other levels"
@@ -20,8 +25,8 @@ UNKNOWN = -1  # code of a category never seen at fit
 
 # More one-hot levels than this cost more than they tell: the rarest share one feature.
 MAX_LEVELS = 64
-
-Kind = Literal["number", "date", "duration", "category"]
+# Past it not every integer is a float of its own.
+LAST_EXACT_INTEGER = 2**53
 
 
 @dataclass
@@ -53,43 +58,81 @@ class Column:
         """The level of each of this column's features; a number's own is the empty string."""
         if not self.is_category:
             return ["", MISSING] if self.has_missing else [""]
-        shown = [self.level_word(code) for code in range(self.shown_levels)]
-        return [*shown, OTHER] if self.shown_levels < len(self.levels) else shown
+        shown = self.words[: self.shown_levels]
+        return [*shown, OTHER] if self._has_other else shown
 
-    def level_word(self, code: int) -> str:
-        """The word for a level."""
-        level = self.levels[code]
+    @property
+    def is_level(self) -> list[bool]:
+        """Which of this column's features are levels (of a category, or missing) rather than the number itself."""
+        return [self.is_category or place > 0 for place in range(len(self.feature_levels))]
+
+    @property
+    def _has_other(self) -> bool:
+        return self.shown_levels < len(self.levels)
+
+    @cached_property
+    def words(self) -> list[str]:
+        """The word for each level, no two alike: quotes set a text apart from another level that reads the same."""
+        words = [""] * len(self.levels)
+        taken = {OTHER} if self._has_other else set()
+        by_text = sorted(range(len(words)), key=lambda code: _is_text(self.levels[code]))
+        for code in by_text:
+            word = self._plain_word(self.levels[code])
+            while not word or word in taken:
+                word = f'"{word}"'
+            words[code] = word
+            taken.add(word)
+        return words
+
+    def _plain_word(self, level: Any) -> str:
         if level is None:
             return MISSING
         if self.is_group and level != NONE_OF_THESE:
             return _without_common_prefix(level, self.sources)
         return str(level)
 
+    def level_word(self, code: int) -> str:
+        """The word for a level."""
+        return self.words[code]
+
+    @cached_property
+    def _codes_of_levels(self) -> dict[Any, int]:
+        return {level: code for code, level in enumerate(self.levels)}
+
     def values(self, frame: pd.DataFrame) -> np.ndarray:
         """(rows,) numbers, NaN where missing; or level codes, UNKNOWN where never seen."""
         if self.is_group:
             return self._group_codes(frame[self.sources])
         series = frame[self.sources[0]]
-        return self._codes(series) if self.is_category else to_numbers(series, self.name, self.kind)
+        return self._codes(from_arrow(series)) if self.is_category else to_numbers(series, self.name, self.kind)
 
     def _codes(self, series: pd.Series) -> np.ndarray:
-        known = pd.Index([level for level in self.levels if level is not None], dtype=object)
-        found = known.get_indexer(pd.Index(plain_values(series), dtype=object)).astype(np.float64)
-        codes = np.where(found >= 0, found + self.has_missing, UNKNOWN)
-        codes[series.isna().to_numpy()] = 0 if self.has_missing else UNKNOWN
+        known = self._codes_of_levels
+        codes = np.array([known.get(value, UNKNOWN) for value in plain_values(series)], dtype=np.float64)
+        codes[series.isna().to_numpy()] = known.get(None, UNKNOWN)
         return codes
 
     def _group_codes(self, dummies: pd.DataFrame) -> np.ndarray:
         flags = np.column_stack([to_numbers(dummies[source], source, "number") for source in self.sources])
-        on = flags > 0
+        missing = np.isnan(flags)
+        strange = np.argwhere(~missing & (flags != 0) & (flags != 1))
+        if len(strange):
+            row, j = strange[0]
+            raise InputError(
+                f"column {self.sources[j]!r} is a dummy of group {self.name!r}, but row {row} has "
+                f"{flags[row, j]:g}; dummies are 0 or 1"
+            )
+        on = flags == 1
         if (on.sum(axis=1) > 1).any():
             row = int(np.flatnonzero(on.sum(axis=1) > 1)[0])
             both = [s for s, flag in zip(self.sources, on[row], strict=True) if flag]
             raise InputError(f"row {row} has more than one of the dummies of group {self.name!r} set: {both}")
-        order = {level: code for code, level in enumerate(self.levels)}
-        by_source = np.array([order.get(source, UNKNOWN) for source in self.sources], dtype=np.float64)
+        known = self._codes_of_levels
+        by_source = np.array([known.get(source, UNKNOWN) for source in self.sources], dtype=np.float64)
         codes = by_source[on.argmax(axis=1)]
-        codes[~on.any(axis=1)] = order.get(NONE_OF_THESE, UNKNOWN)
+        off = ~on.any(axis=1)
+        codes[off] = known.get(NONE_OF_THESE, UNKNOWN)
+        codes[off & missing.any(axis=1)] = known.get(None, UNKNOWN)
         return codes
 
     def features(self, values: np.ndarray) -> np.ndarray:
@@ -109,9 +152,12 @@ class Column:
         """This column's value in one row, in words."""
         if self.is_group:
             code = int(self._group_codes(frame[self.sources].iloc[[row]])[0])
-            return "never seen" if code == UNKNOWN else self.level_word(code)
+            return "never seen" if code == UNKNOWN else self.words[code]
         value = frame[self.sources[0]].iloc[row]
-        return MISSING if pd.isna(value) else show_value(value)
+        level = None if is_missing(value) else plain(value)
+        if self.is_category and level in self._codes_of_levels:
+            return self.words[self._codes_of_levels[level]]
+        return MISSING if level is None else show_value(value)
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Column:
@@ -123,9 +169,15 @@ def learn_column(series: pd.Series, name: str, categorical: bool, scaling: str) 
     """What one column of the training table is."""
     kind = "category" if categorical else kind_of(series, name)
     if kind == "category":
-        return _learn_category(series, name)
+        return _learn_category(from_arrow(series), name)
     values = to_numbers(series, name, kind)
     known = values[np.isfinite(values)]
+    if types.infer_dtype(series, skipna=True) == "integer" and (np.abs(known) > LAST_EXACT_INTEGER).any():
+        warnings.warn(
+            f"column {name!r} holds integers beyond 2^53, which limis rounds; if they are names of things, drop the "
+            "column or list it in categorical_features",
+            stacklevel=5,  # the call of the explainer's fit
+        )
     offset, scale = _scaling(known, scaling)
     return Column(
         name=name,
@@ -142,11 +194,12 @@ def learn_column(series: pd.Series, name: str, categorical: bool, scaling: str) 
 
 def learn_group(dummies: pd.DataFrame, name: str) -> Column:
     """A group of dummies that the user made of one category."""
-    column = _category(name, list(dummies.columns), [*dummies.columns, NONE_OF_THESE])
-    codes = column.values(dummies)
-    counts = np.bincount(codes.astype(int), minlength=len(column.levels))
-    levels = [level for level, count in zip(column.levels, counts, strict=True) if level != NONE_OF_THESE or count]
-    return _category(name, list(dummies.columns), levels)
+    sources = list(dummies.columns)
+    every = _category(name, sources, [None, *sources, NONE_OF_THESE])
+    counts = np.bincount(every.values(dummies).astype(int), minlength=len(every.levels))
+    seen = dict(zip(every.levels, counts.tolist(), strict=True))
+    levels = [*sources, NONE_OF_THESE] if seen[NONE_OF_THESE] else sources
+    return _category(name, sources, _in_order(levels, seen, bool(seen[None])))
 
 
 def _learn_category(series: pd.Series, name: str) -> Column:
@@ -156,84 +209,21 @@ def _learn_category(series: pd.Series, name: str) -> Column:
             f"column {name!r} holds values that cannot be categories, such as "
             f"{series[nested].iloc[0]!r}; spread them over columns of their own"
         )
-    counts = pd.Series(plain_values(series[series.notna()]), dtype=object).value_counts()
-    by_frequency = sorted(counts.items(), key=lambda pair: (-pair[1], str(pair[0])))
-    levels: list[Any] = [level for level, _ in by_frequency]
-    if len(levels) <= MAX_LEVELS:
-        levels = sorted(levels, key=str)
-    missing = bool(series.isna().any())
-    return _category(name, [name], [None, *levels] if missing else levels, missing)
+    counts = Counter(plain_values(series[series.notna()]))
+    levels = _in_order(sorted(counts, key=str), counts, bool(series.isna().any()))
+    return _category(name, [name], levels)
 
 
-def _category(name: str, sources: list[str], levels: list[Any], has_missing: bool = False) -> Column:
+def _in_order(levels: list[Any], counts: dict[Any, int], missing: bool) -> list[Any]:
+    """Missing first, the others as they are; by frequency where not all of them get a feature."""
+    if len(levels) + missing > MAX_LEVELS:
+        levels = sorted(levels, key=lambda level: -counts[level])
+    return [None, *levels] if missing else levels
+
+
+def _category(name: str, sources: list[str], levels: list[Any]) -> Column:
     shown = len(levels) if len(levels) <= MAX_LEVELS else MAX_LEVELS - 1
-    return Column(name, sources, "category", levels, shown, has_missing, False, 0.0, 1.0)
-
-
-def kind_of(series: pd.Series, name: str) -> Kind:
-    """number, date, duration or category, from the column's type."""
-    dtype = series.dtype
-    if isinstance(dtype, np.dtype) and dtype.kind == "O":
-        inferred = types.infer_dtype(series, skipna=True)
-        return "number" if inferred in ("integer", "floating", "mixed-integer-float", "decimal") else "category"
-    if types.is_bool_dtype(dtype) or isinstance(dtype, pd.CategoricalDtype) or types.is_string_dtype(dtype):
-        return "category"
-    if types.is_datetime64_any_dtype(dtype):
-        return "date"
-    if types.is_timedelta64_dtype(dtype):
-        return "duration"
-    if types.is_complex_dtype(dtype):
-        raise InputError(f"column {name!r} holds complex numbers: Complex data not supported")
-    if types.is_numeric_dtype(dtype):
-        return "number"
-    raise InputError(f"column {name!r} has type {dtype}, which limis cannot read; convert it to numbers or strings")
-
-
-def to_numbers(series: pd.Series, name: str, kind: str) -> np.ndarray:
-    """(rows,) float64, NaN where missing; dates and durations in days."""
-    if kind == "date":
-        if not types.is_datetime64_any_dtype(series.dtype):
-            raise InputError(f"column {name!r} held dates at fit, now its type is {series.dtype}; use pd.to_datetime")
-        if getattr(series.dt, "tz", None) is not None:
-            series = series.dt.tz_convert("UTC").dt.tz_localize(None)
-        return ((series - pd.Timestamp(0)) / pd.Timedelta(days=1)).to_numpy(dtype=np.float64, na_value=np.nan)
-    if kind == "duration":
-        if not types.is_timedelta64_dtype(series.dtype):
-            raise InputError(f"column {name!r} held durations at fit, now its type is {series.dtype}")
-        return series.dt.total_seconds().div(86400).to_numpy(dtype=np.float64, na_value=np.nan)
-    if not (types.is_numeric_dtype(series.dtype) or types.is_bool_dtype(series.dtype)):
-        _refuse_text(series, name)
-    values = series.to_numpy(dtype=np.float64, na_value=np.nan)
-    infinite = np.isinf(values)
-    if infinite.any():
-        row = int(np.flatnonzero(infinite)[0])
-        raise InputError(
-            f"column {name!r} has an infinite value in row {row} ({int(infinite.sum())} in all); limis takes numbers "
-            "and missing values (NaN), not infinity: replace it"
-        )
-    return values
-
-
-def _refuse_text(series: pd.Series, name: str) -> None:
-    for row, value in enumerate(series):
-        if not pd.isna(value) and not isinstance(value, (int, float, np.number)):
-            raise InputError(
-                f"column {name!r} holds numbers at fit, but row {row} has {value!r}; "
-                "pass numbers, or list the column in categorical_features when fitting"
-            )
-
-
-def plain_values(series: pd.Series) -> np.ndarray:
-    """The values as plain Python objects that compare, hash and save alike in every pandas type."""
-    values = series.astype(object).to_numpy()
-    return np.array([_plain(value) for value in values], dtype=object)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.generic):
-        value = value.item()
-    # Intervals, dates and the like are known by their words: those can be saved and compared.
-    return value if isinstance(value, (str, bool, int, float)) else str(value)
+    return Column(name, sources, "category", levels, shown, None in levels, False, 0.0, 1.0)
 
 
 def _scaling(known: np.ndarray, scaling: str) -> tuple[float, float]:
@@ -242,20 +232,36 @@ def _scaling(known: np.ndarray, scaling: str) -> tuple[float, float]:
     if scaling == "minmax":
         low, span = float(known.min()), float(known.max() - known.min())
         return low, span if span > 0 else 1.0
-    deviation, largest = float(known.std()), float(np.abs(known).max())
+    largest = float(np.abs(known).max())
+    # Squares of huge numbers would overflow; dividing by a power of two rounds nothing.
+    unit = math.ldexp(1.0, math.frexp(largest)[1] - 1)
+    deviation = float((known / unit).std()) * unit
     # A constant column's deviation is rounding error, not a unit.
-    return float(known.mean()), deviation if deviation > 1e-12 * (1 + largest) else 1.0
+    constant = deviation <= 8 * np.finfo(np.float64).eps * largest
+    return float((known / unit).mean()) * unit, 1.0 if constant else deviation
 
 
 def show_value(value: Any) -> str:
     """A value as a reader would write it."""
     if isinstance(value, (bool, np.bool_)):
         return str(bool(value))
-    if isinstance(value, (int, float, np.integer, np.floating)):
+    if isinstance(value, dt.datetime):
+        return str(value.date()) if value.time() == dt.time() else str(value)
+    if isinstance(value, NUMBERS):
         return show_number(float(value))
-    if isinstance(value, pd.Timestamp):
-        return str(value.date()) if value == value.normalize() else str(value)
     return str(value)
+
+
+def show_days(days: float) -> str:
+    """Days since 1970 as the date they stand for, with the time where it is not midnight.
+
+    Examples
+    --------
+    >>> [show_days(days) for days in (0.0, 19723.5, 2932896.0)]
+    ['1970-01-01', '2024-01-01 12:00:00', '9999-12-31']
+    """
+    moment = np.datetime64(round(days * 86400), "s")
+    return str(moment).replace("T", " ").removesuffix(" 00:00:00")
 
 
 def show_number(value: float) -> str:
@@ -273,8 +279,28 @@ def show_number(value: float) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
+def _is_text(level: Any) -> bool:
+    return isinstance(level, str) and level != NONE_OF_THESE
+
+
 def _without_common_prefix(name: str, names: list[str]) -> str:
     shared = os.path.commonprefix(names)  # noqa: RUF071 - letters, not folders, are compared
     # Cut only at a separator: "colour_red" and "colour_rose" share "colour_r", but the name ends at "colour_".
     cut = max(shared.rfind(mark) for mark in "_=-. :") + 1
     return name[cut:] or name
+
+
+__all__ = [
+    "MISSING",
+    "NONE_OF_THESE",
+    "OTHER",
+    "UNKNOWN",
+    "Column",
+    "Kind",
+    "kind_of",
+    "learn_column",
+    "learn_group",
+    "show_days",
+    "show_number",
+    "show_value",
+]

@@ -11,13 +11,14 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from limis.blackbox import BlackBox, Output, connect
 from limis.check import TOLERANCE, ChangeBound
 from limis.errors import InputError
 from limis.explanation import Explanations
+from limis.given import checked_outputs, checked_weight
 from limis.labels import read_labels
 from limis.metrics import nse
 from limis.progress import progress
@@ -106,7 +107,7 @@ class LimisExplainer(BaseEstimator):
     """
 
     _parameter_constraints: ClassVar[dict] = {
-        "model": [HasMethods("predict"), HasMethods("predict_proba"), callable, object, None],
+        "model": "no_validation",  # what a model can be is found out by asking it
         "surrogate": [StrOptions({"ridge"})],
         "weighting": [StrOptions({"auto", "forest", *PAPER_PLANS})],
         "selection_penalty": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
@@ -226,7 +227,7 @@ class LimisExplainer(BaseEstimator):
             raise InputError(f"X has 1 sample, a single row (n_samples=1); at least {MIN_TRAINING_ROWS} are needed")
         if isinstance(frame.index, pd.MultiIndex):
             frame = frame.set_axis(frame.index.map(str))  # one label a row, which a file can hold
-        weight = _checked_weight(sample_weight, len(frame))
+        weight = checked_weight(sample_weight, len(frame))
         black_box, known = self._first_outputs(table, frame, y, outputs)
 
         if probe_rows is None:
@@ -243,7 +244,7 @@ class LimisExplainer(BaseEstimator):
         self.training_ = TrainingRows(table, black_box, frame, table.values(frame), known, weight)
         self.global_fit_ = GlobalFit.of(self.training_)
         kept = rng.permutation(len(probe_frame))[: MAX_CHOOSING + MAX_MEASURING]
-        probe_frame, probe_known = probe_frame.iloc[kept].reset_index(drop=True), probe_known[kept]
+        probe_frame, probe_known = probe_frame.iloc[kept], probe_known[kept]
         probes = ProbeRows.ask(self.training_, probe_frame, probe_known, rng)
         # Rows that choose do not also measure: a number chosen for being high is no measurement.
         choosing, measuring = np.split(np.arange(len(probes)), [min(MAX_CHOOSING, len(probes) // 2)])
@@ -258,12 +259,20 @@ class LimisExplainer(BaseEstimator):
     def _first_outputs(self, table: Table, frame: pd.DataFrame, y: Any, outputs: Any) -> tuple[BlackBox, np.ndarray]:
         """The black box and what it says of the training rows."""
         if self.model is not None and outputs is None:
-            return connect(self.model, frame, from_array=table.from_array, output=self.output)
+            return connect(
+                self.model, frame, from_array=table.from_array, output=self.output, labels=table.source_labels
+            )
         if outputs is not None:
-            given = _checked_outputs(outputs, len(frame), "outputs")
+            given = checked_outputs(outputs, len(frame), "outputs")
             if self.model is None:
                 return BlackBox("value", "values"), given
-            black_box, asked = connect(self.model, frame.iloc[:100], from_array=table.from_array, output=self.output)
+            black_box, asked = connect(
+                self.model,
+                frame.iloc[:100],
+                from_array=table.from_array,
+                output=self.output,
+                labels=table.source_labels,
+            )
             if not np.allclose(asked, given[:100], rtol=1e-3, atol=1e-3):
                 raise InputError(
                     f"outputs disagree with the model: for the first row the model says {asked[0]:.6g} on the "
@@ -282,7 +291,7 @@ class LimisExplainer(BaseEstimator):
         if given is not None:
             if black_box.stands_for_labels:
                 return read_labels(given, len(frame), black_box.classes)[0]
-            return _checked_outputs(given, len(frame), name)
+            return checked_outputs(given, len(frame), name)
         if not black_box.can_be_asked:
             raise InputError(f"there is no model to ask about these rows; pass {name}")
         return black_box.outputs(frame)
@@ -297,16 +306,15 @@ class LimisExplainer(BaseEstimator):
             penalty = None if self.selection_penalty == "auto" else float(self.selection_penalty)
             plan = replace(PAPER_PLANS[self.weighting], penalty=penalty, time_budget=self.time_budget)
             weighting, self.training_log_ = train_pairwise(training, choosing, fallback, plan, seed, bool(self.verbose))
+            unit = training.unit
             tried = [
-                {"selection_penalty": log.penalty, "lmae": min(log.validation_error), "global_lmae": log.global_error}
+                {"selection_penalty": log.penalty, "lmae": log.error * unit, "global_lmae": log.global_error * unit}
                 for log in self.training_log_
             ]
             self.weighting_: Weighting = weighting
         else:
             with progress(1 + N_CHOICES, "fitting the explainer", bool(self.verbose)) as bar:
-                retriever = Retriever.fit(
-                    training.table, training.values, training.outputs, rng=rng, n_jobs=self.n_jobs
-                )
+                retriever = Retriever.fit(training, rng=rng, n_jobs=self.n_jobs)
                 bar.update()
                 start = ForestWeighting(retriever, START_CANDIDATES, START_SCALE)
                 self.weighting_, choices = choose_forest_weighting(
@@ -323,7 +331,7 @@ class LimisExplainer(BaseEstimator):
                 delattr(self, name)
         if len(measuring) < MIN_TRAINING_ROWS:
             if self.training_.black_box.can_be_asked:
-                self.bound_ = ChangeBound(np.zeros(4), 0.0, float("inf"), 0)
+                self.bound_ = ChangeBound.unknown(self.training_.unit)
             return
         fits = self._fits(measuring.values)
         numbers = judge(fits, measuring)
@@ -331,7 +339,7 @@ class LimisExplainer(BaseEstimator):
         if numbers["skill"] is not None:
             self.skill_ = numbers["skill"]
         if self.training_.black_box.can_be_asked:
-            self.bound_ = ChangeBound.learn(fits, measuring, rng)
+            self.bound_ = ChangeBound.learn(fits, measuring, self.training_.unit, rng)
 
     # --- explain --------------------------------------------------------------------------------------
 
@@ -412,26 +420,3 @@ class LimisExplainer(BaseEstimator):
         tags.input_tags.categorical = True
         tags.target_tags.required = self.model is None
         return tags
-
-
-def _checked_outputs(outputs: Any, n_rows: int, name: str) -> np.ndarray:
-    try:
-        given = np.array(outputs, dtype=np.float64)  # a copy: the caller may change theirs
-    except (TypeError, ValueError):
-        raise InputError(f"{name} must be numbers, one a row") from None
-    if given.ndim == 2 and given.shape[1] == 1:
-        given = given[:, 0]
-    if given.shape != (n_rows,):
-        raise InputError(f"{name} has shape {given.shape}, but there are {n_rows} rows: give one number a row")
-    if not np.isfinite(given).all():
-        raise InputError(f"{name} has NaN or infinity in row {int(np.flatnonzero(~np.isfinite(given))[0])}")
-    return given
-
-
-def _checked_weight(sample_weight: Any, n_rows: int) -> np.ndarray | None:
-    if sample_weight is None:
-        return None
-    weight = _checked_outputs(sample_weight, n_rows, "sample_weight")
-    if (weight < 0).any() or weight.sum() == 0:
-        raise InputError("sample_weight must not be negative, nor zero for every row")
-    return weight

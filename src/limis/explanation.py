@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, overload
@@ -22,11 +22,12 @@ from limis.training.probes import ProbeRows
 from limis.walk import LocalFits
 
 
-@dataclass
+@dataclass(eq=False)
 class Explanations:
     """Explanations of some rows: a readable model a row, and how far to trust it.
 
-    Made by `LimisExplainer.explain`. Indexing with a number gives one `Explanation`, with a slice fewer of them.
+    Made by `LimisExplainer.explain`. Indexing with a number gives one `Explanation`, with a slice or a list of
+    numbers fewer of them.
     """
 
     training: TrainingRows
@@ -43,9 +44,9 @@ class Explanations:
     @overload
     def __getitem__(self, key: int) -> Explanation: ...
     @overload
-    def __getitem__(self, key: slice) -> Explanations: ...
-    def __getitem__(self, key: int | slice) -> Explanation | Explanations:
-        if isinstance(key, slice):
+    def __getitem__(self, key: slice | Sequence[int] | np.ndarray) -> Explanations: ...
+    def __getitem__(self, key: int | slice | Sequence[int] | np.ndarray) -> Explanation | Explanations:
+        if not isinstance(key, (int, np.integer)):
             chosen = np.arange(len(self))[key]
             return Explanations(
                 self.training,
@@ -213,7 +214,7 @@ class Explanations:
         )
 
 
-@dataclass
+@dataclass(eq=False)
 class Explanation:
     """The explanation of one row: a view into `Explanations`."""
 
@@ -273,7 +274,8 @@ class Explanation:
     @property
     def intervals(self) -> pd.DataFrame:
         """95% intervals of the coefficients: a row a (column, level), columns low and high."""
-        return self.all[self.row : self.row + 1].intervals.iloc[0].unstack("end")[["low", "high"]]
+        ends = self.all[self.row : self.row + 1].intervals.to_numpy().reshape(-1, 2)
+        return pd.DataFrame(ends, index=self.coefficients.index, columns=["low", "high"])
 
     @cached_property
     def values(self) -> dict[str, str]:

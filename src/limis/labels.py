@@ -14,6 +14,9 @@ from limis.errors import InputError
 
 def read_labels(y: Any, n_rows: int, classes: list[Any] | None = None) -> tuple[np.ndarray, list[Any] | None]:
     """The labels as numbers and, where they are two classes, the classes (the second counts as 1)."""
+    dtype: Any = getattr(y, "dtype", None)
+    if types.is_extension_array_dtype(dtype) and types.is_bool_dtype(dtype):
+        y = np.asarray(y, dtype=object)  # scikit-learn would make numbers of them
     series = pd.Series(column_or_1d(y, warn=True)).infer_objects()
     if len(series) != n_rows:
         raise InputError(f"y has {len(series)} labels, but X has {n_rows} rows")

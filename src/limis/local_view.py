@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from limis.columns import MISSING, show_number, show_value
+from limis.columns import MISSING, show_days, show_number
 from limis.rows import TrainingRows
 from limis.table import Table
 from limis.walk import ALPHA, LocalFits
@@ -39,14 +40,9 @@ def words(table: Table, frame: pd.DataFrame, row: int) -> dict[str, str]:
     return {column.name: column.show(frame, row) for column in table.columns}
 
 
-def is_level(table: Table) -> np.ndarray:
-    """Which features are levels (of a category, or missing) rather than numbers: (features,) bool."""
-    return np.array([level != "" for _, level in table.feature_names])
-
-
 def absent_levels(table: Table, fits: LocalFits) -> np.ndarray:
     """Levels that no weighted row has: (rows, features) bool."""
-    return is_level(table)[None, :] & (fits.feature_means <= 0)
+    return table.is_level[None, :] & (fits.feature_means <= 0)
 
 
 def status(training: TrainingRows, values: np.ndarray, fits: LocalFits) -> np.ndarray:
@@ -78,12 +74,11 @@ def standard_errors(training: TrainingRows, fits: LocalFits) -> np.ndarray:
 
     They hold the neighbourhood fixed and ask how much the coefficients would move had other such rows been drawn.
     """
-    features = training.features.double().numpy()
-    errors = np.empty_like(fits.coefficients)
-    for row in range(len(errors)):
+    errors = np.full_like(fits.coefficients, np.nan)
+    for row in np.flatnonzero(~fits.empty):
         line = fits.weights[[row]]
-        centred = features[line.indices] - fits.feature_means[row]
-        weight = line.data[:, None]
+        centred = training.features[line.indices.astype(np.int64)].double().numpy() - fits.feature_means[row]
+        weight = line.data[:, None] * fits.scale[row]
         residual = training.outputs[line.indices] - fits.levels[row] - centred @ fits.coefficients[row]
         bread = np.linalg.inv((centred * weight).T @ centred + ALPHA * np.eye(centred.shape[1]))
         pushed = (centred * weight * residual[:, None]) @ bread
@@ -122,9 +117,7 @@ def neighbourhood(training: TrainingRows, weights: pd.Series) -> pd.DataFrame:
 
 
 def _show_number(value: float, kind: str) -> str:
-    return (
-        show_value((pd.Timestamp(0) + pd.Timedelta(days=value)).normalize()) if kind == "date" else show_number(value)
-    )
+    return show_days(math.floor(value)) if kind == "date" else show_number(value)
 
 
 def reasons(one: Explanation) -> list[Reason]:

@@ -7,7 +7,9 @@ distance of the numbers' positions. It knows nothing of the black box, so it can
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,6 +18,7 @@ from limis.table import Table
 
 NEAR_ROWS = 30
 DONOR_POOL = 50_000
+MAX_SINGLE = 32  # moves of one column a row; half as many move two
 _BLOCK_CELLS = 4_000_000
 
 
@@ -48,60 +51,106 @@ def gower_distance(queries: np.ndarray, others: np.ndarray, is_category: np.ndar
 
 
 def near_rows(queries: np.ndarray, pool: np.ndarray, is_category: np.ndarray, k: int = NEAR_ROWS) -> np.ndarray:
-    """For each query its ``k`` nearest rows of the pool, nearest first: (queries, k)."""
+    """For each query its ``k`` nearest rows of the pool, nearest first, ties by row number: (queries, k)."""
     k = min(k, len(pool))
     nearest = np.empty((len(queries), k), dtype=np.int64)
-    block = max(1, _BLOCK_CELLS // max(1, len(pool)))
-    for start in range(0, len(queries), block):
-        distance = gower_distance(queries[start : start + block], pool, is_category)
-        chosen = np.argpartition(distance, k - 1, axis=1)[:, :k]
-        # Ties are broken by row number, so that the answer does not depend on the partition's order.
-        chosen.sort(axis=1)
-        order = np.argsort(np.take_along_axis(distance, chosen, axis=1), axis=1, kind="stable")
-        nearest[start : start + block] = np.take_along_axis(chosen, order, axis=1)
+    places = np.arange(len(pool), dtype=np.uint64)
+    for block in _blocks(len(queries), len(pool)):
+        distance = gower_distance(queries[block], pool, is_category)
+        # The bits of floats from 0 up sort as the floats do: a distance and its row in one integer leave no ties.
+        keys = (distance.view(np.uint32).astype(np.uint64) << np.uint64(32)) | places
+        keys.partition(k - 1, axis=1)
+        nearest[block] = np.sort(keys[:, :k], axis=1) & np.uint64(0xFFFFFFFF)
     return nearest
 
 
-def draw_moves(
-    table: Table, values: np.ndarray, training_values: np.ndarray, rng: np.random.Generator, *, pairs: bool = True
-) -> Moves:
-    """For every row one move of each column that its near rows hold otherwise, and half as many of two columns."""
+def draw_moves(table: Table, values: np.ndarray, training_values: np.ndarray, rng: np.random.Generator) -> Moves:
+    """For every row one move of each column that its near rows hold otherwise, and half as many of two columns.
+
+    Near are training rows that differ from it, equal ones counted once. Where more than `MAX_SINGLE` columns could
+    move, a random `MAX_SINGLE` of them do. The moves come in the order of the rows.
+    """
     pool = np.arange(len(training_values))
     if len(pool) > DONOR_POOL:
         pool = np.sort(rng.choice(pool, DONOR_POOL, replace=False))
+    pool = pool[~pd.DataFrame(training_values[pool]).duplicated().to_numpy()]
+    # One more than needed: one of them may equal the row itself.
     ranks = table.ranks(training_values[pool])
-    near = pool[near_rows(table.ranks(values), ranks, table.is_category)]  # (rows, near)
-    differs = ~_same(values[:, None, :], training_values[near])  # (rows, near, columns)
-
-    # One donor a row and column, drawn among the near rows that differ there.
-    lots = np.where(differs, rng.random(differs.shape), -1.0)
-    donor = lots.argmax(axis=1)  # (rows, columns)
-    rows, columns = np.nonzero(differs.any(axis=1))
-    changed = np.zeros((len(rows), values.shape[1]), dtype=bool)
-    changed[np.arange(len(rows)), columns] = True
-    single = Moves(rows, near[rows, donor[rows, columns]], changed)
-    return _with_pairs(single, differs, near, rng) if pairs else single
-
-
-def _with_pairs(single: Moves, differs: np.ndarray, near: np.ndarray, rng: np.random.Generator) -> Moves:
-    """Add moves that take two columns at once from one near row that differs in both."""
-    n, k, p = differs.shape
-    draws = p // 2
-    if draws == 0:
-        return single
-    rows = np.repeat(np.arange(n), draws)
-    at = rng.integers(0, k, size=len(rows))
-    lots = np.where(differs[rows, at], rng.random((len(rows), p)), -1.0)
-    two = np.argsort(-lots, axis=1, kind="stable")[:, :2]
-    able = np.take_along_axis(lots, two, axis=1).min(axis=1) > 0
-    rows, at, two = rows[able], at[able], two[able]
-    changed = np.zeros((len(rows), p), dtype=bool)
-    np.put_along_axis(changed, two, True, axis=1)
+    near = pool[near_rows(table.ranks(values), ranks, table.is_category, NEAR_ROWS + 1)]
+    width = values.shape[1]
+    drawn = [
+        _draw_block(values[block], training_values, near[block], rng, block.start)
+        for block in _blocks(len(values), near.shape[1] * width)
+    ]
     return Moves(
-        np.concatenate([single.rows, rows]),
-        np.concatenate([single.donors, near[rows, at]]),
-        np.concatenate([single.changed, changed]),
+        np.concatenate([np.empty(0, dtype=np.int64), *(moves.rows for moves in drawn)]),
+        np.concatenate([np.empty(0, dtype=np.int64), *(moves.donors for moves in drawn)]),
+        np.concatenate([np.empty((0, width), dtype=bool), *(moves.changed for moves in drawn)]),
     )
+
+
+def _draw_block(
+    values: np.ndarray, training_values: np.ndarray, near: np.ndarray, rng: np.random.Generator, start: int
+) -> Moves:
+    """The moves of one block of rows, whose first is row ``start``."""
+    n, p = values.shape
+    differs = ~_same(values[:, None, :], training_values[near])  # (rows, near, columns)
+    other = differs.any(axis=2)
+    differs &= (other & (other.cumsum(axis=1) <= NEAR_ROWS))[:, :, None]
+    n_single = min(p, MAX_SINGLE)
+    n_pairs = n_single // 2
+    # A row's lots are drawn together, so that they do not depend on the block it is in.
+    lots = rng.random((n, p + n_single + 3 * n_pairs))
+    by_column, by_donor, by_pair = np.split(lots, [p, p + n_single], axis=1)
+    single = _move_one(differs, near, by_column, by_donor)
+    pairs = _move_two(differs, near, by_pair.reshape(n, n_pairs, 3))
+    rows = np.concatenate([single.rows, pairs.rows])
+    order = np.argsort(rows, kind="stable")
+    return Moves(
+        start + rows[order],
+        np.concatenate([single.donors, pairs.donors])[order],
+        np.concatenate([single.changed, pairs.changed])[order],
+    )
+
+
+def _move_one(differs: np.ndarray, near: np.ndarray, by_column: np.ndarray, by_donor: np.ndarray) -> Moves:
+    """One column at a time, each from a near row that differs there; as many columns as there are lots by donor."""
+    movable = differs.any(axis=1)  # (rows, columns)
+    columns = np.argsort(np.where(movable, by_column, 2.0), axis=1, kind="stable")[:, : by_donor.shape[1]]
+    columns.sort(axis=1)
+    kept = np.take_along_axis(movable, columns, axis=1)
+    rows, column = np.nonzero(kept)[0], columns[kept]
+    at = _pick(differs[rows, :, column], by_donor[kept])
+    changed = np.zeros((len(rows), movable.shape[1]), dtype=bool)
+    changed[np.arange(len(rows)), column] = True
+    return Moves(rows, near[rows, at], changed)
+
+
+def _move_two(differs: np.ndarray, near: np.ndarray, lots: np.ndarray) -> Moves:
+    """Two columns at once, from one near row that differs in both."""
+    able = differs.sum(axis=2) > 1  # (rows, near)
+    movable = able.any(axis=1)
+    rows = np.repeat(np.flatnonzero(movable), lots.shape[1])
+    by_donor, *by_column = lots[movable].reshape(-1, 3).T
+    at = _pick(able[rows], by_donor)
+    left = differs[rows, at]  # (moves, columns)
+    changed = np.zeros_like(left)
+    for lot in by_column:
+        changed[np.arange(len(rows)), _pick(left, lot)] = True
+        left &= ~changed
+    return Moves(rows, near[rows, at], changed)
+
+
+def _pick(allowed: np.ndarray, lots: np.ndarray) -> np.ndarray:
+    """In every line one of the allowed places, by a lot in [0, 1)."""
+    rank = (lots * allowed.sum(axis=1)).astype(np.int64)
+    return (allowed.cumsum(axis=1) > rank[:, None]).argmax(axis=1)
+
+
+def _blocks(n_rows: int, cells_a_row: int) -> Iterator[slice]:
+    size = max(1, _BLOCK_CELLS // max(1, cells_a_row))
+    for start in range(0, n_rows, size):
+        yield slice(start, min(start + size, n_rows))
 
 
 def moved_values(values: np.ndarray, training_values: np.ndarray, moves: Moves) -> np.ndarray:
@@ -110,25 +159,43 @@ def moved_values(values: np.ndarray, training_values: np.ndarray, moves: Moves) 
 
 
 def moved_frame(table: Table, frame: pd.DataFrame, training: pd.DataFrame, moves: Moves) -> pd.DataFrame:
-    """The same in the user's own columns and types: what the black box is asked."""
+    """The same in the user's own columns and types, under the labels of the rows: what the black box is asked."""
     moved = {}
     for j, column in enumerate(table.columns):
         for source in column.sources:
             own = frame[source].take(moves.rows).reset_index(drop=True)
             donor = training[source].take(moves.donors).reset_index(drop=True)
             moved[source] = _mix(own, donor, moves.changed[:, j])
-    return pd.DataFrame(moved)[table.source_names]
+    return pd.DataFrame(moved)[table.source_names].set_axis(frame.index[moves.rows])
 
 
 def _mix(own: pd.Series, donor: pd.Series, changed: np.ndarray) -> pd.Series:
-    """``donor`` where changed, else ``own``, in the type of the training column where it can hold both."""
+    """``donor`` where changed, else ``own``: in a type that leaves both as they are, that of training if it can be."""
     if own.dtype == donor.dtype:
         return own.where(~changed, donor)
     mixed = own.astype(object).where(~changed, donor.astype(object))
-    try:
-        return mixed.astype(donor.dtype)
-    except (TypeError, ValueError):
-        return mixed.infer_objects()
+    for dtype in (_with_levels(donor.dtype, own), own.dtype, mixed.infer_objects().dtype):
+        try:
+            converted = mixed.astype(dtype)
+        except (TypeError, ValueError, ArithmeticError, NotImplementedError):
+            continue
+        if _says_the_same(converted, mixed):
+            return converted
+    return mixed
+
+
+def _with_levels(dtype: Any, own: pd.Series) -> Any:
+    """The type of the training column; a category's with the levels that only these rows have."""
+    if not isinstance(dtype, pd.CategoricalDtype):
+        return dtype
+    unseen = pd.Index(own.dropna().astype(object).unique()).difference(dtype.categories, sort=False)
+    return pd.CategoricalDtype([*dtype.categories, *unseen], dtype.ordered) if len(unseen) else dtype
+
+
+def _says_the_same(converted: pd.Series, mixed: pd.Series) -> bool:
+    missing = mixed.isna()
+    known = zip(converted[~missing].astype(object), mixed[~missing], strict=True)
+    return bool((converted.isna() == missing).all()) and all(bool(a == b) for a, b in known)
 
 
 def _same(a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -15,7 +15,7 @@ from limis.blackbox import BlackBox
 from limis.table import Table
 
 
-@dataclass
+@dataclass(eq=False)
 class TrainingRows:
     """Rows that may be selected, with what the black box says of them."""
 
@@ -26,13 +26,17 @@ class TrainingRows:
     outputs: np.ndarray  # (rows,)
     sample_weight: np.ndarray | None = None
     features: torch.Tensor = field(init=False)  # (rows, features) float32
-    targets: torch.Tensor = field(init=False)  # (rows,) float32, less the overall mean
+    targets: torch.Tensor = field(init=False)  # (rows,) float32: outputs less their mean, in deviations
+    unit: float = field(init=False)  # of the targets, in the outputs' own units
+    standard_outputs: np.ndarray = field(init=False, repr=False)  # (rows,) the targets in float64
     _places: dict[bytes, list[int]] | None = field(init=False, default=None, repr=False)
 
     def __post_init__(self) -> None:
         self.features = torch.as_tensor(self.table.features(self.values), dtype=torch.float32)
-        # Outputs far from zero would spend float32's digits on their mean.
-        self.targets = torch.as_tensor(self.outputs - self.overall_mean, dtype=torch.float32)
+        self.unit = self.output_deviation or 1.0
+        # Outputs far from zero, or very small or large, would spend float32's digits on their mean and size.
+        self.standard_outputs = (self.outputs - self.overall_mean) / self.unit
+        self.targets = torch.as_tensor(self.standard_outputs, dtype=torch.float32)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -67,20 +71,35 @@ class TrainingRows:
     @property
     def output_deviation(self) -> float:
         """Standard deviation of the outputs: the yardstick of every tolerance."""
-        return float(self.outputs.std())
+        largest = float(np.abs(self.outputs).max())
+        deviation = float((self.outputs / (largest or 1.0)).std())  # squares of very large outputs would overflow
+        # What is left of a constant is rounding.
+        return deviation * largest if deviation > 8 * np.finfo(np.float64).eps else 0.0
 
     @property
     def feature_deviation(self) -> np.ndarray:
         """Standard deviation of every feature over the training rows."""
         return self.features.double().numpy().std(axis=0)
 
-    def twins(self, values: np.ndarray) -> sp.csr_array:
-        """Which training rows equal each given row in all columns: (rows, training rows) of ones."""
+    def _by_key(self) -> dict[bytes, list[int]]:
         if self._places is None:
             self._places = {}
             for place, key in enumerate(_keys(self.values)):
                 self._places.setdefault(key, []).append(place)
-        found = [self._places.get(key, []) for key in _keys(values)]
+        return self._places
+
+    def distinct(self) -> tuple[np.ndarray, np.ndarray]:
+        """One place of each distinct row, and for every row which of them it equals."""
+        places = np.array([where[0] for where in self._by_key().values()])
+        group = np.empty(len(self), dtype=np.int64)
+        for number, where in enumerate(self._by_key().values()):
+            group[where] = number
+        return places, group
+
+    def twins(self, values: np.ndarray) -> sp.csr_array:
+        """Which training rows equal each given row in all columns: (rows, training rows) of ones."""
+        by_key = self._by_key()
+        found = [by_key.get(key, []) for key in _keys(values)]
         counts = np.array([len(places) for places in found])
         indices = np.array([place for places in found for place in places], dtype=np.int64)
         starts = np.concatenate([[0], np.cumsum(counts)])

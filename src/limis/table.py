@@ -31,6 +31,7 @@ class Table:
 
     columns: list[Column]
     source_names: list[str]
+    source_labels: list[Any]  # the same as the user wrote them, numbers or other labels included
     from_array: bool
     scaling: Scaling
     quantiles: np.ndarray = field(repr=False)  # (columns, QUANTILES); rows of categories are unused
@@ -64,6 +65,7 @@ class Table:
         table = cls(
             columns=columns,
             source_names=names,
+            source_labels=list(X.columns) if isinstance(X, pd.DataFrame) else names,
             from_array=not isinstance(X, pd.DataFrame),
             scaling=scaling,
             quantiles=np.zeros((len(columns), QUANTILES)),
@@ -158,14 +160,21 @@ class Table:
         return np.repeat(np.arange(len(self.columns)), [len(c.feature_levels) for c in self.columns])
 
     @property
+    def is_level(self) -> np.ndarray:
+        """Which features are levels (of a category, or missing) rather than numbers: (features,) bool."""
+        return np.concatenate([column.is_level for column in self.columns])
+
+    @property
     def feature_offset(self) -> np.ndarray:
         """The original value at which a feature is zero (numbers only)."""
-        return np.concatenate([[c.offset if level == "" else 0.0 for level in c.feature_levels] for c in self.columns])
+        offsets = np.array([column.offset for column in self.columns])
+        return np.where(self.is_level, 0.0, offsets[self.feature_column])
 
     @property
     def feature_scale(self) -> np.ndarray:
         """Original units per unit of the feature."""
-        return np.concatenate([[c.scale if level == "" else 1.0 for level in c.feature_levels] for c in self.columns])
+        scales = np.array([column.scale for column in self.columns])
+        return np.where(self.is_level, 1.0, scales[self.feature_column])
 
     # --- plain data, for saving -------------------------------------------------------------------
 
@@ -174,6 +183,7 @@ class Table:
         return {
             "columns": [asdict(column) for column in self.columns],
             "source_names": self.source_names,
+            "source_labels": [_plain_label(label) for label in self.source_labels],
             "from_array": self.from_array,
             "scaling": self.scaling,
         }
@@ -182,18 +192,21 @@ class Table:
     def from_dict(cls, data: dict[str, Any], quantiles: np.ndarray) -> Table:
         """The inverse of `to_dict`."""
         columns = [Column.from_dict(column) for column in data["columns"]]
-        return cls(columns, data["source_names"], data["from_array"], data["scaling"], quantiles)
+        return cls(columns, data["source_names"], data["source_labels"], data["from_array"], data["scaling"], quantiles)
 
 
 def as_frame(X: Any) -> pd.DataFrame:
     """Any table as a data frame with unique string names, fresh row numbers left as they are."""
     if isinstance(X, pd.DataFrame):
-        frame = X
+        if isinstance(X.columns, pd.MultiIndex):
+            raise InputError(
+                f"column names have {X.columns.nlevels} levels, such as {X.columns[0]}; join them into one first: "
+                'X.columns = ["_".join(map(str, name)) for name in X.columns]'
+            )
+        frame = X if all(isinstance(name, str) for name in X.columns) else X.rename(columns=str)
         if frame.columns.has_duplicates:
             repeated = frame.columns[frame.columns.duplicated()].unique()
             raise InputError(f"column names must be unique; these appear more than once: {_shorten(repeated)}")
-        if not all(isinstance(name, str) for name in frame.columns):
-            frame = frame.rename(columns=str)
         return frame
     if hasattr(X, "tocsr"):
         raise InputError("a sparse matrix was passed, but dense data is required; use X.toarray() or a data frame")
@@ -253,6 +266,12 @@ def _check_groups(groups: dict[str, list[str]], names: list[str]) -> dict[str, s
         if group in names and group not in sources:
             raise InputError(f"groups[{group!r}] has the name of another column; choose a name of its own")
     return grouped
+
+
+def _plain_label(label: Any) -> int | str:
+    """A label that a file can hold; one that is neither a number nor a text is kept by its name."""
+    label = label.item() if isinstance(label, np.generic) else label
+    return label if isinstance(label, (int, str)) else str(label)
 
 
 def _shorten(names: Any, most: int = 8) -> str:

@@ -18,11 +18,11 @@ from limis.surrogate import fit_local_ridge
 from limis.weighting import Neighbourhood, Weighting, sample_neighbourhood
 
 ALPHA = 1.0
-# Tensors of (queries × candidates × features) alive at once in the ridge's fit.
+# Tensors of (queries × candidates × features), and of (queries × features × features), alive at once in a fit.
 _TENSORS_ALIVE = 6
 
 
-@dataclass
+@dataclass(eq=False)
 class LocalFits:
     """The surrogates of some rows, in feature units: g(x) = level + coefficients · (x − feature_means)."""
 
@@ -33,8 +33,9 @@ class LocalFits:
     levels: np.ndarray  # (rows,) weighted mean output
     residual_mean_square: np.ndarray  # (rows,) leave-one-out, over the weighted rows
     spread_mean_square: np.ndarray  # (rows,) the same for the weighted mean alone
-    empty: np.ndarray  # (rows,) bool: no training row had weight
-    weights: sp.csr_array  # (rows, training rows)
+    empty: np.ndarray  # (rows,) bool: fewer than two training rows had weight, so this is the global model
+    weights: sp.csr_array  # (rows, training rows), in [0, 1]
+    scale: np.ndarray  # (rows,) what a weight of 1 is worth against the ridge's penalty
 
     def predictions(self) -> np.ndarray:
         """g at the explained rows."""
@@ -69,6 +70,8 @@ class GlobalFit:
     coefficients: np.ndarray
     feature_means: np.ndarray
     level: float
+    residual_mean_square: float
+    spread_mean_square: float
 
     @classmethod
     def of(cls, training: TrainingRows) -> GlobalFit:
@@ -76,7 +79,9 @@ class GlobalFit:
         features = training.features.double().numpy()
         ridge = Ridge(alpha=ALPHA).fit(features, training.outputs, sample_weight=training.sample_weight)
         means = np.average(features, axis=0, weights=training.sample_weight)
-        return cls(ridge.coef_, means, training.overall_mean)
+        residual = np.average((training.outputs - ridge.predict(features)) ** 2, weights=training.sample_weight)
+        spread = np.average((training.outputs - training.overall_mean) ** 2, weights=training.sample_weight)
+        return cls(ridge.coef_, means, training.overall_mean, float(residual), float(spread))
 
     def predict(self, features: np.ndarray) -> np.ndarray:
         """What it says of rows given by their features."""
@@ -85,7 +90,8 @@ class GlobalFit:
 
 def blocks(n_rows: int, n_candidates: int, n_features: int, memory_limit: float) -> Iterator[slice]:
     """Slices of rows whose surrogates fit together into ``memory_limit`` GiB."""
-    a_row = max(1, _TENSORS_ALIVE * n_candidates * (n_features + 16) * 4)
+    width = n_features + 16
+    a_row = _TENSORS_ALIVE * width * (4 * n_candidates + 8 * width)  # float32 rows, float64 systems
     size = int(max(1, min(256, memory_limit * 2**30 // a_row)))
     for start in range(0, n_rows, size):
         yield slice(start, start + size)
@@ -112,28 +118,28 @@ def fit_locally(
 
 def fit_block(training: TrainingRows, found: Neighbourhood, fallback: GlobalFit, values: np.ndarray) -> LocalFits:
     """Fit the surrogates of one block of rows on their neighbourhoods."""
-    weights = found.weights
-    if training.sample_weight is not None:
-        weights = weights * training.sample_weight[found.rows]
     rows = torch.as_tensor(found.rows)
-    fit = fit_local_ridge(
-        training.features[rows], training.targets[rows], torch.as_tensor(weights, dtype=torch.float32), ALPHA
-    )
-    levels = fit.target_means.double().numpy() + training.overall_mean
-    coefficients = fit.coefficients.double().numpy()
+    scaled = torch.as_tensor(found.weights * found.scale, dtype=torch.float32)
+    fit = fit_local_ridge(training.features[rows], training.targets[rows], scaled, ALPHA)
+    unit, empty = training.unit, fit.empty.numpy()
+    levels = fit.target_means.double().numpy() * unit + training.overall_mean
+    coefficients = fit.coefficients.double().numpy() * unit
     means = fit.feature_means.double().numpy()
-    empty = fit.empty.numpy()
+    residual = fit.residual_mean_square.double().numpy() * unit**2
+    spread = fit.spread_mean_square.double().numpy() * unit**2
     coefficients[empty], means[empty], levels[empty] = fallback.coefficients, fallback.feature_means, fallback.level
+    residual[empty], spread[empty] = fallback.residual_mean_square, fallback.spread_mean_square
     return LocalFits(
         features=training.table.features(values),
         coefficients=coefficients,
         feature_means=means,
         feature_spread=fit.feature_spread.double().numpy(),
         levels=levels,
-        residual_mean_square=fit.residual_mean_square.double().numpy(),
-        spread_mean_square=fit.spread_mean_square.double().numpy(),
+        residual_mean_square=residual,
+        spread_mean_square=spread,
         empty=empty,
-        weights=_as_sparse(found.rows, weights, len(training)),
+        weights=_as_sparse(found.rows, found.weights, len(training)),
+        scale=np.full(len(values), found.scale),
     )
 
 

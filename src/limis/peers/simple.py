@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from limis.explainer import LimisExplainer
 from limis.explanation import Explanations
@@ -24,7 +25,10 @@ class LocalMean:
         """The explainer's neighbourhoods, without its slopes."""
         found = self.explainer.explain(X, outputs=outputs)
         fits = found.fits
-        return replace(found, fits=replace(fits, coefficients=np.zeros_like(fits.coefficients)), bound=None)
+        flat = replace(
+            fits, coefficients=np.zeros_like(fits.coefficients), residual_mean_square=fits.spread_mean_square
+        )
+        return replace(found, fits=flat, bound=None)
 
 
 @dataclass
@@ -45,5 +49,8 @@ class GlobalModel:
             feature_means=np.broadcast_to(fit.feature_means, shape).copy(),
             feature_spread=spread.copy(),
             levels=np.full(len(found), fit.level),
+            residual_mean_square=np.full(len(found), fit.residual_mean_square),
+            spread_mean_square=np.full(len(found), fit.spread_mean_square),
+            weights=sp.csr_array(np.ones((len(found), len(self.explainer.training_)))),
         )
         return replace(found, fits=everywhere, bound=None)

@@ -2,6 +2,7 @@
 
 from limis.retrieval.forest import Forest
 from limis.retrieval.index import LeafIndex
+from limis.retrieval.levels import LevelMeans
 from limis.retrieval.retriever import Retriever
 
-__all__ = ["Forest", "LeafIndex", "Retriever"]
+__all__ = ["Forest", "LeafIndex", "LevelMeans", "Retriever"]

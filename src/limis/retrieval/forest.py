@@ -58,7 +58,10 @@ def grow_forest(
     n_jobs: int | None,
     seed: int,
 ) -> tuple[Forest, np.ndarray]:
-    """Grow a forest; returns it and how often each row is in each tree's sample: (rows, trees) uint8."""
+    """Grow a forest; returns it and how often each row is in each tree's sample: (rows, trees) uint8.
+
+    Outputs should be standardised: scikit-learn stops splitting at an impurity that is small in absolute terms.
+    """
     grown = RandomForestRegressor(
         n_estimators=n_trees,
         min_samples_leaf=min_leaf,

@@ -20,11 +20,11 @@ class LeafIndex:
     shares: sp.csr_array  # (leaves, training rows)
 
     @classmethod
-    def build(cls, leaves: np.ndarray, in_bag: np.ndarray, n_leaves: int) -> LeafIndex:
-        """From the training rows' leaves and in-bag counts, both (rows, trees)."""
+    def build(cls, leaves: np.ndarray, counted: np.ndarray, n_leaves: int) -> LeafIndex:
+        """From the training rows' leaves and how much each counts in each tree, both (rows, trees)."""
         n_rows, n_trees = leaves.shape
         rows = np.repeat(np.arange(n_rows), n_trees)
-        counts = sp.csr_array((in_bag.ravel().astype(np.float64), (leaves.ravel(), rows)), shape=(n_leaves, n_rows))
+        counts = sp.csr_array((counted.ravel().astype(np.float64), (leaves.ravel(), rows)), shape=(n_leaves, n_rows))
         counts.eliminate_zeros()
         counts.sort_indices()
         totals = np.asarray(counts.sum(axis=1)).ravel()
@@ -40,9 +40,8 @@ class LeafIndex:
         if used is None:
             used = np.ones(leaves.shape, dtype=bool)
         count = used.sum(axis=1)
-        # A row that every tree has seen has no out-of-bag tree: then all trees must do.
-        used = np.where((count == 0)[:, None], True, used)
-        weight = used / used.sum(axis=1, keepdims=True)
+        # A row that every tree has seen has no tree that may speak for it, and gets no weights.
+        weight = used / np.maximum(count, 1)[:, None]
         starts = np.arange(n_queries + 1) * n_trees
         member = sp.csr_array(
             (weight.ravel(), leaves.ravel().astype(np.int64), starts), shape=(n_queries, self.shares.shape[0])

@@ -1,4 +1,4 @@
-"""Retrieval as the explainer uses it: rows in, their candidate training rows with forest weights out."""
+"""Retrieval as the weighting uses it: rows in, forest weights of the training rows out."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ import scipy.sparse as sp
 
 from limis.retrieval.forest import Forest, grow_forest
 from limis.retrieval.index import LeafIndex
-from limis.table import Table
+from limis.retrieval.levels import LevelMeans, own_outputs
+from limis.rows import TrainingRows
 
 N_TREES = 100
 MIN_LEAF = 3
 FEATURE_SHARE = 0.5
 # Fitting cost stays bounded however long the table is.
 MAX_FOREST_ROWS = 100_000
-# How many rows' worth of trust the overall mean gets when a category's mean output is computed.
-LEVEL_PRIOR = 20.0
 
 
 @dataclass
@@ -27,14 +26,12 @@ class Retriever:
     forest: Forest
     index: LeafIndex
     in_bag: np.ndarray  # (training rows, trees) bool
-    level_codes: list[np.ndarray]  # a column's mean output a level; empty for numbers
+    levels: LevelMeans
 
     @classmethod
     def fit(
         cls,
-        table: Table,
-        values: np.ndarray,
-        outputs: np.ndarray,
+        training: TrainingRows,
         *,
         rng: np.random.Generator,
         n_jobs: int | None = None,
@@ -42,60 +39,52 @@ class Retriever:
         min_leaf: int = MIN_LEAF,
     ) -> Retriever:
         """Grow the forest on the training rows and their outputs, and index its leaves."""
-        codes = _learn_level_codes(table, values, outputs)
-        inputs = forest_inputs(table, values, codes)
-        grow = np.arange(len(values))
-        if len(grow) > MAX_FOREST_ROWS:
-            grow = np.sort(rng.choice(grow, MAX_FOREST_ROWS, replace=False))
-        forest, in_bag = grow_forest(
-            inputs[grow],
-            outputs[grow],
+        weights = np.ones(len(training)) if training.sample_weight is None else training.sample_weight
+        # Rounded, so that the same outputs in another unit grow the same trees.
+        outputs = training.standard_outputs.round(6)
+        levels = LevelMeans.learn(training.table, training.values, outputs, weights)
+        inputs = levels.inputs(training.table, training.values)
+        # Equal rows enter a tree's sample together: else every tree would have seen an equal of most rows. Weights
+        # decide how much a row counts in its leaf, not how the trees grow.
+        places, group = training.distinct()
+        count = np.bincount(group, weights=weights)
+        mean = np.bincount(group, weights=weights * outputs) / np.where(count > 0, count, 1)
+        counted = np.flatnonzero(count > 0)
+        if len(counted) > MAX_FOREST_ROWS:
+            counted = np.sort(rng.choice(counted, MAX_FOREST_ROWS, replace=False))
+        forest, drawn = grow_forest(
+            inputs[places[counted]],
+            mean[counted],
             n_trees=n_trees,
-            min_leaf=min(min_leaf, max(1, len(grow) // 4)),
+            min_leaf=min(min_leaf, max(1, len(counted) // 4)),
             feature_share=FEATURE_SHARE,
             n_jobs=n_jobs,
             seed=int(rng.integers(2**31)),
         )
         # Rows the trees never grew on are in nobody's bag, yet may be retrieved: each counts once in its leaf.
-        members = np.ones((len(values), n_trees), dtype=np.uint8)
-        members[grow] = in_bag
-        seen = np.zeros((len(values), n_trees), dtype=bool)
-        seen[grow] = in_bag > 0
-        index = LeafIndex.build(forest.leaves(inputs), members, forest.n_leaves)
-        return cls(forest, index, seen, codes)
+        times = np.ones((len(places), n_trees), dtype=np.uint8)
+        times[counted] = drawn
+        seen = np.zeros((len(places), n_trees), dtype=bool)
+        seen[counted] = drawn > 0
+        index = LeafIndex.build(forest.leaves(inputs), times[group] * weights[:, None], forest.n_leaves)
+        return cls(forest, index, seen[group], levels)
 
-    def proximity(self, table: Table, values: np.ndarray, used: np.ndarray | None = None) -> sp.csr_array:
-        """Forest weights of all training rows for each row: (rows, training rows)."""
-        leaves = self.forest.leaves(forest_inputs(table, values, self.level_codes))
-        return self.index.proximity(leaves, used)
+    def proximity(self, training: TrainingRows, values: np.ndarray) -> sp.csr_array:
+        """Forest weights of all training rows for each row: (rows, training rows).
 
-    def out_of_bag(self, training_rows: np.ndarray) -> np.ndarray:
-        """The trees that did not see these training rows: (rows, trees) bool."""
-        return ~self.in_bag[training_rows]
-
-
-def forest_inputs(table: Table, values: np.ndarray, level_codes: list[np.ndarray]) -> np.ndarray:
-    """Numbers by rank with missing below all, categories by their level's mean output: (rows, columns)."""
-    inputs = table.ranks(values)
-    for j, codes in enumerate(level_codes):
-        if table.columns[j].is_category:
-            # The last code is the overall mean: it stands for a level never seen (code -1).
-            inputs[:, j] = codes[values[:, j].astype(np.int64)]
-        else:
-            inputs[np.isnan(inputs[:, j]), j] = -1.0
-    return inputs
-
-
-def _learn_level_codes(table: Table, values: np.ndarray, outputs: np.ndarray) -> list[np.ndarray]:
-    overall = float(outputs.mean())
-    codes = []
-    for j, column in enumerate(table.columns):
-        if not column.is_category:
-            codes.append(np.empty(0))
-            continue
-        level = values[:, j].astype(np.int64)
-        counts = np.bincount(level, minlength=len(column.levels))
-        sums = np.bincount(level, weights=outputs, minlength=len(column.levels))
-        means = (sums + LEVEL_PRIOR * overall) / (counts + LEVEL_PRIOR)
-        codes.append(np.append(means, overall))
-    return codes
+        A row that equals training rows is kept from them altogether: they get no weight, no tree that saw them is
+        used, and its categories are coded without their outputs.
+        """
+        twins = training.twins(values)
+        if twins.nnz == 0:
+            return self.index.proximity(self.forest.leaves(self.levels.inputs(training.table, values)))
+        weights = np.ones(len(training)) if training.sample_weight is None else training.sample_weight
+        inputs = self.levels.inputs(
+            training.table, values, own_outputs(twins, training.standard_outputs.round(6), weights)
+        )
+        saw_a_twin = (twins @ self.in_bag.astype(np.float32)) > 0
+        near = self.index.proximity(self.forest.leaves(inputs), ~saw_a_twin)
+        near = sp.csr_array(near - near.multiply(twins))
+        near.eliminate_zeros()
+        near.sort_indices()
+        return near

@@ -30,7 +30,7 @@ class Manifest:
     frame: list[dict[str, Any]]  # the type of each column of the training frame
     label: list[dict[str, Any]]  # the type of the training rows' labels
     black_box: dict[str, Any]
-    global_level: float
+    global_fit: dict[str, float]
     weighting: dict[str, Any]
     bound: dict[str, Any] | None
     measured: dict[str, float]  # skill_ and nse_, where they are known

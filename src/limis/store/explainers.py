@@ -17,7 +17,7 @@ from limis.check import ChangeBound
 from limis.columns import Column
 from limis.errors import MissingExtraError, StoreError
 from limis.explainer import LimisExplainer
-from limis.retrieval import Forest, LeafIndex, Retriever
+from limis.retrieval import Forest, LeafIndex, LevelMeans, Retriever
 from limis.rows import TrainingRows
 from limis.store.container import Manifest, damaged, read, target_of, write
 from limis.store.frames import pack_frame, unpack_frame
@@ -30,6 +30,7 @@ from limis.weighting import ForestWeighting, PairwiseEstimator, PairwiseWeightin
 
 ARRAYS, FRAME, LABELS = "arrays.safetensors", "training.parquet", "labels.parquet"
 MEASURED = ("skill_", "nse_")
+GLOBAL_NUMBERS = ("level", "residual_mean_square", "spread_mean_square")
 
 
 def save(explainer: LimisExplainer, path: Any, *, include_model: bool | Literal["auto"] = "auto") -> None:
@@ -72,7 +73,7 @@ def save(explainer: LimisExplainer, path: Any, *, include_model: bool | Literal[
         frame=frame,
         label=label,
         black_box=training.black_box.to_dict(),
-        global_level=global_fit.level,
+        global_fit={name: getattr(global_fit, name) for name in GLOBAL_NUMBERS},
         weighting=weighting,
         bound=None if explainer.bound_ is None else explainer.bound_.to_dict(),
         measured={name: getattr(explainer, name) for name in MEASURED if hasattr(explainer, name)},
@@ -133,7 +134,7 @@ def _build(manifest: Manifest, members: dict[str, bytes], model: Any) -> LimisEx
     frame.index = pd.Index(labels.array, name=labels.name or None)
     training = TrainingRows(
         table,
-        BlackBox.from_dict(checked(BlackBox, manifest.black_box), model, table.from_array),
+        BlackBox.from_dict(checked(BlackBox, manifest.black_box), model, table.from_array, table.source_labels),
         frame,
         arrays["values"],
         arrays["outputs"],
@@ -141,7 +142,9 @@ def _build(manifest: Manifest, members: dict[str, bytes], model: Any) -> LimisEx
     )
     explainer.training_ = training
     explainer.global_fit_ = GlobalFit(
-        arrays["global.coefficients"], arrays["global.feature_means"], manifest.global_level
+        arrays["global.coefficients"],
+        arrays["global.feature_means"],
+        **checked(GlobalFit, {name: manifest.global_fit[name] for name in GLOBAL_NUMBERS}),
     )
     explainer.weighting_ = _unpack_weighting(manifest.weighting, arrays, training)
     explainer.bound_ = None if manifest.bound is None else _unpack_bound(manifest.bound)
@@ -198,15 +201,17 @@ def _pack_weighting(weighting: Weighting) -> tuple[dict[str, Any], dict[str, np.
         arrays = {f"forest.{name}": getattr(forest, name) for name in _forest_arrays()}
         arrays |= {f"leaves.{name}": getattr(shares, name) for name in ("data", "indices", "indptr")}
         arrays["in_bag"] = np.packbits(retriever.in_bag)
-        arrays["level_codes"] = np.concatenate(retriever.level_codes)
-        arrays["level_counts"] = np.array([len(codes) for codes in retriever.level_codes])
+        levels = retriever.levels
+        arrays["levels.sums"], arrays["levels.counts"] = np.concatenate(levels.sums), np.concatenate(levels.counts)
+        arrays["levels.sizes"] = np.array([len(sums) for sums in levels.sums])
         described = {"n_candidates": weighting.n_candidates, "scale": weighting.scale, "depth": forest.depth}
+        described["overall"] = levels.overall
         return {"kind": "forest", **described}, arrays
     if isinstance(weighting, PairwiseWeighting):
         state = weighting.estimator.state_dict()
         arrays = {f"estimator.{name}": tensor.cpu().numpy() for name, tensor in state.items()}
         inputs = weighting.estimator.inputs
-        return {"kind": "pairwise", "inputs": inputs, "output_scale": weighting.output_scale}, arrays
+        return {"kind": "pairwise", "inputs": inputs}, arrays
     raise StoreError(f"an explainer weighted by {type(weighting).__name__} cannot be saved")
 
 
@@ -220,8 +225,10 @@ def _unpack_weighting(described: dict[str, Any], arrays: dict[str, np.ndarray], 
         shares = sp.csr_array(leaves, shape=(forest.n_leaves, len(training)))
         shares.check_format(full_check=True)  # products with it read wherever its indices point
         in_bag = np.unpackbits(arrays["in_bag"], count=len(training) * forest.n_trees).astype(bool)
-        codes = np.split(arrays["level_codes"], np.cumsum(arrays["level_counts"])[:-1])
-        retriever = Retriever(forest, LeafIndex(shares), in_bag.reshape(len(training), forest.n_trees), codes)
+        ends = np.cumsum(arrays["levels.sizes"])[:-1]
+        sums, counts = (np.split(arrays[f"levels.{name}"], ends) for name in ("sums", "counts"))
+        levels = LevelMeans(sums, counts, **checked(LevelMeans, {"overall": options.pop("overall")}))
+        retriever = Retriever(forest, LeafIndex(shares), in_bag.reshape(len(training), forest.n_trees), levels)
         return ForestWeighting(retriever, **checked(ForestWeighting, options))
     if kind == "pairwise":
         inputs = options.pop("inputs")
@@ -233,7 +240,7 @@ def _unpack_weighting(described: dict[str, Any], arrays: dict[str, np.ndarray], 
             if name.startswith("estimator.")
         }
         estimator.load_state_dict(state)
-        return PairwiseWeighting(estimator, **checked(PairwiseWeighting, options))
+        return PairwiseWeighting(estimator)
     raise TypeError(f"no weighting is called {kind!r}")
 
 

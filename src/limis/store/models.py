@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import sys
 import warnings
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 
-from limis.blackbox import BlackBox
 from limis.errors import StoreError, require
 from limis.rows import TrainingRows
 from limis.store.plain import one_line
@@ -94,7 +94,7 @@ def _proven_bytes(member: str, training: TrainingRows) -> bytes | None:
     rows = training.frame.iloc[:_ROWS_TO_COMPARE]
     try:
         data = _xgboost_bytes(box.model, from_array) if member == XGBOOST else _lightgbm_bytes(box.model)
-        again = BlackBox.from_dict(box.to_dict(), unpack_model(member, data), from_array)
+        again = replace(box, model=unpack_model(member, data))
         return data if np.array_equal(again.outputs(rows), box.outputs(rows)) else None
     except Exception:  # noqa: BLE001 - whatever goes wrong, this model does not travel
         return None

@@ -26,7 +26,7 @@ class RidgeSolution:
     share: torch.Tensor  # (queries, rows): the weights, summing to 1
     feature_spread: torch.Tensor  # (queries, features), weighted standard deviation
     inverse: torch.Tensor  # (queries, features, features) of the penalised Gram matrix, float64
-    empty: torch.Tensor  # (queries,) bool: no row had weight, so means and coefficients are zero
+    empty: torch.Tensor  # (queries,) bool: fewer than two rows had weight
 
     def predict(self, rows: torch.Tensor) -> torch.Tensor:
         """g at one row a query: (queries,) from (queries, features)."""
@@ -67,8 +67,9 @@ def solve_ridge(
     """
     features = pad_width(features)
     total = weights.sum(dim=1)
-    empty = total <= 0
-    safe_total = torch.where(empty, torch.ones_like(total), total)[:, None]
+    # A single row carries no slope and has nothing to be checked against.
+    empty = weights.amax(dim=1) >= (1 - 1e-6) * total
+    safe_total = torch.where(total > 0, total, torch.ones_like(total))[:, None]
     share = weights / safe_total
 
     feature_means = (features * share[:, :, None]).sum(dim=1)
@@ -132,6 +133,6 @@ def _solve(gram: torch.Tensor, moment: torch.Tensor, alpha: float) -> tuple[torc
 
 def _leave_one_out(residuals: torch.Tensor, share: torch.Tensor, leverage: torch.Tensor) -> torch.Tensor:
     """Weighted mean square of what each row would have missed by, had it been left out of the fit."""
-    # A row that carries the whole fit has leverage 1 and no leave-one-out residual; the floor keeps it finite.
+    # A row that carries almost the whole fit has leverage near 1; the floor keeps its residual finite.
     left_out = residuals / torch.clamp(1 - leverage, min=1e-3)
     return (share * left_out.square()).sum(dim=1)

@@ -41,7 +41,10 @@ class TrainingPlan:
 
 @dataclass
 class TrainingLog:
-    """What happened: validation error and mean selection probability at each check."""
+    """What happened: validation error and mean selection probability at each check.
+
+    Errors are in standard deviations of the outputs.
+    """
 
     penalty: float
     steps: list[int] = field(default_factory=list)
@@ -49,10 +52,17 @@ class TrainingLog:
     selected_share: list[float] = field(default_factory=list)
     global_error: float = float("nan")
 
+    kept: int = 0  # the check whose estimator was kept
+
     @property
     def best(self) -> int:
         """The check with the lowest validation error."""
         return int(np.argmin(self.validation_error))
+
+    @property
+    def error(self) -> float:
+        """Validation error of the estimator that was kept."""
+        return self.validation_error[self.kept]
 
 
 def train_pairwise(
@@ -65,7 +75,7 @@ def train_pairwise(
     for penalty in penalties:
         one = replace(plan, penalty=penalty, time_budget=budget)
         results.append(_Run(training, probes, fallback, one, seed).train(verbose))
-    weighting, _ = min(results, key=lambda result: min(result[1].validation_error))
+    weighting, _ = min(results, key=lambda result: result[1].error)
     return weighting, [log for _, log in results]
 
 
@@ -80,10 +90,13 @@ class _Run:
         with torch.random.fork_rng():
             torch.manual_seed(seed)
             self.estimator = PairwiseEstimator(training.features.shape[1], plan.inputs)
-        self.output_scale = training.output_deviation or 1.0
         self.features = torch.as_tensor(training.table.features(probes.values), dtype=torch.float32)
-        self.targets = torch.as_tensor(probes.outputs - training.overall_mean, dtype=torch.float32)
-        global_error = np.abs(fallback.predict(self.features.double().numpy()) - probes.outputs)
+        self.targets = torch.as_tensor((probes.outputs - training.overall_mean) / training.unit, dtype=torch.float32)
+        global_error = np.abs(fallback.predict(self.features.double().numpy()) - probes.outputs) / training.unit
+        # Rows equal to a probe must not speak for it.
+        self.allowed = torch.as_tensor(1 - training.twins(probes.values).toarray(), dtype=torch.float32)
+        if training.sample_weight is not None:
+            self.allowed = self.allowed * torch.as_tensor(training.sample_weight, dtype=torch.float32)
         self.baseline = torch.as_tensor(global_error, dtype=torch.float32)
         order = torch.randperm(len(probes), generator=self.generator)
         if plan.patience and len(probes) >= 8:
@@ -116,9 +129,11 @@ class _Run:
                 stalled = plan.patience and len(log.steps) - 1 - log.best >= plan.patience
                 if stalled or out_of_time:
                     break
+        log.kept = len(log.steps) - 1
         if plan.patience:
             self.estimator.load_state_dict(best_state)
-        return PairwiseWeighting(self.estimator, self.output_scale), log
+            log.kept = log.best
+        return PairwiseWeighting(self.estimator), log
 
     def _loss(self, step: int) -> torch.Tensor:
         plan, training = self.plan, self.training
@@ -126,7 +141,7 @@ class _Run:
         drawn = torch.randperm(len(self.rewarding), generator=self.generator)[: plan.batch_probes]
         probes = self.rewarding[drawn]
         features, targets = training.features[rows], training.targets[rows]
-        logits = self.estimator(self.features[probes], features, targets / self.output_scale)
+        logits = self.estimator(self.features[probes], features, targets)
         penalty = plan.penalty if step >= plan.penalty_from_step else 0.0
 
         def score(selected: torch.Tensor) -> torch.Tensor:
@@ -138,8 +153,7 @@ class _Run:
     def _errors(self, probes: torch.Tensor, rows: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
         """|g − f| at each probe, its surrogate fitted on the weighted rows: (probes,)."""
         training = self.training
-        if training.sample_weight is not None:
-            weights = weights * torch.as_tensor(training.sample_weight, dtype=torch.float32)[rows]
+        weights = weights * self.allowed[probes][:, rows]
         features = training.features[rows].expand(len(probes), -1, -1)
         targets = training.targets[rows].expand(len(probes), -1)
         solved = solve_ridge(features, targets, weights, ALPHA)
@@ -151,9 +165,7 @@ class _Run:
         errors, shares = [], []
         with torch.no_grad():
             for probe in self.validation.split(1):
-                logits = self.estimator(
-                    self.features[probe], self.training.features, self.training.targets / self.output_scale
-                )
+                logits = self.estimator(self.features[probe], self.training.features, self.training.targets)
                 weights = torch.sigmoid(logits)
                 errors.append(self._errors(probe, rows, weights))
                 shares.append(weights.mean())

@@ -16,10 +16,8 @@ class Neighbourhood:
     """Candidates in row order, padded with row 0 at weight 0 to a fixed number."""
 
     rows: np.ndarray  # (queries, candidates) int64
-    weights: np.ndarray  # (queries, candidates) float64
-
-    def __getitem__(self, part: slice) -> Neighbourhood:
-        return Neighbourhood(self.rows[part], self.weights[part])
+    weights: np.ndarray  # (queries, candidates) float64, in [0, 1]
+    scale: float = 1.0  # what a weight of 1 is worth against the ridge's penalty
 
 
 class Weighting(Protocol):
@@ -35,10 +33,13 @@ class Weighting(Protocol):
 
 
 def sample_neighbourhood(found: Neighbourhood, values: np.ndarray, seed: int) -> Neighbourhood:
-    """Bernoulli selection instead of weights (the paper's ablation); the same row always draws the same."""
+    """Bernoulli selection instead of weights (the paper's ablation), the strongest row always selected.
+
+    The draw is made from the row itself, so the same row always draws the same.
+    """
     drawn = np.zeros_like(found.weights)
     for query, row in enumerate(np.ascontiguousarray(values)):
         digest = hashlib.blake2b(row.tobytes(), digest_size=8).digest()
         rng = np.random.default_rng([seed, int.from_bytes(digest, "little")])
-        drawn[query] = rng.random(found.weights.shape[1]) < found.weights[query]
-    return Neighbourhood(found.rows, drawn)
+        drawn[query] = rng.random(found.weights.shape[1]) * found.weights[query].max() < found.weights[query]
+    return Neighbourhood(found.rows, drawn, found.scale)

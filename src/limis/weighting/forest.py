@@ -1,11 +1,10 @@
-"""Forest weights: how often a training row shares a leaf with the row to explain, times a scale."""
+"""Forest weights: how often a training row shares a leaf with the row to explain."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse as sp
 
 from limis.retrieval import Retriever
 from limis.retrieval.index import strongest
@@ -15,7 +14,7 @@ from limis.weighting.base import Neighbourhood
 
 @dataclass
 class ForestWeighting:
-    """The ``n_candidates`` strongest rows of the forest. Their weights sum to ``scale`` (before any cut)."""
+    """The ``n_candidates`` strongest rows of the forest; ``scale`` is what their weights are worth to the ridge."""
 
     retriever: Retriever
     n_candidates: int
@@ -27,17 +26,5 @@ class ForestWeighting:
 
     def neighbourhood(self, training: TrainingRows, values: np.ndarray) -> Neighbourhood:
         """Candidates and weights of each row given by its values."""
-        rows, weights = strongest(self.proximity(training, values), self.candidates(training))
-        return Neighbourhood(rows, weights * self.scale)
-
-    def proximity(self, training: TrainingRows, values: np.ndarray) -> sp.csr_array:
-        """Forest weights with every training row that equals the explained one left out, of the forest too."""
-        twins = training.twins(values)
-        if twins.nnz == 0:
-            return self.retriever.proximity(training.table, values)
-        saw_a_twin = (twins @ self.retriever.in_bag.astype(np.float64)) > 0
-        near = self.retriever.proximity(training.table, values, ~saw_a_twin)
-        near = sp.csr_array(near - near.multiply(twins))
-        near.eliminate_zeros()
-        near.sort_indices()
-        return near
+        rows, weights = strongest(self.retriever.proximity(training, values), self.candidates(training))
+        return Neighbourhood(rows, weights, self.scale)

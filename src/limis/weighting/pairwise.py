@@ -72,7 +72,6 @@ class PairwiseWeighting:
     """A trained pairwise estimator over all training rows."""
 
     estimator: PairwiseEstimator
-    output_scale: float  # the estimator sees outputs less their mean, over this
 
     def candidates(self, training: TrainingRows) -> int:
         """How many rows each query gets."""
@@ -81,16 +80,14 @@ class PairwiseWeighting:
     def neighbourhood(self, training: TrainingRows, values: np.ndarray) -> Neighbourhood:
         """Candidates and weights of each row given by its values."""
         queries = torch.as_tensor(training.table.features(values), dtype=torch.float32)
-        outputs = training.targets / self.output_scale
         self.estimator.eval()
         with torch.no_grad():
             # One query at a time, each copied: shapes and memory alignment, which rounding depends on, are then the
             # same for all, and a row's weights do not depend on its batch.
-            one_by_one = [self.estimator(query[None].clone(), training.features, outputs) for query in queries]
+            one_by_one = [self.estimator(query[None].clone(), training.features, training.targets) for query in queries]
             weights = torch.cat([torch.sigmoid(logits) for logits in one_by_one]).double().numpy()
-        twins = training.twins(values)
-        if twins.nnz:
-            at, row = twins.nonzero()
-            weights[at, row] = 0.0
+        weights[training.twins(values).nonzero()] = 0.0
+        if training.sample_weight is not None:
+            weights *= training.sample_weight / training.sample_weight.max()
         rows = np.tile(np.arange(len(training)), (len(weights), 1))
         return Neighbourhood(rows, weights)
