@@ -14,6 +14,7 @@ In Syn4 they are uniform on [−1, 1], and the output is smooth, without a bound
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 
 from limis.errors import InputError
 
-__all__ = ["SyntheticData", "SyntheticFunction", "make_synthetic"]
+__all__ = ["SyntheticData", "SyntheticFunction", "TrueFunction", "make_synthetic"]
 
 COLUMNS = tuple(f"X{i}" for i in range(1, 12))
 
@@ -100,6 +101,26 @@ class SyntheticFunction:
         return np.abs(_BOUNDARIES[self.name](x))
 
 
+class TrueFunction(Protocol):
+    """A function that knows the right explanation of every row."""
+
+    def __call__(self, X: Any) -> NDArray[np.float64]:
+        """The outputs."""
+        ...
+
+    def coefficients(self, X: Any) -> NDArray[np.float64]:
+        """The true local coefficients."""
+        ...
+
+    def regime(self, X: Any) -> NDArray[np.intp]:
+        """Which rows behave alike."""
+        ...
+
+    def boundary_distance(self, X: Any) -> NDArray[np.float64]:
+        """How far behaviour stays the same."""
+        ...
+
+
 @dataclass(frozen=True)
 class SyntheticData:
     """Rows drawn for a synthetic function, and the truth about each.
@@ -107,19 +128,21 @@ class SyntheticData:
     Attributes
     ----------
     name : str
-        Syn1 to Syn4.
-    features : DataFrame of shape (n, 11)
-        Columns X1 to X11.
+        Syn1 to Syn4, or what kind of generated data this is.
+    features : DataFrame of shape (n, columns)
+        For Syn1 to Syn4, columns X1 to X11.
     outputs : ndarray of shape (n,)
         The function at each row, without noise.
-    coefficients : ndarray of shape (n, 11)
-        True local coefficients; for Syn4, the gradient.
+    coefficients : ndarray of shape (n, number columns)
+        True local coefficients of the columns that hold numbers; for Syn4, the gradient.
     regime : ndarray of shape (n,)
-        Side of the boundary, 0 or 1.
+        Rows of one number behave alike: for Syn1 to Syn3 the side of the boundary, 0 or 1.
     boundary_distance : ndarray of shape (n,)
         How far the boundary is.
-    black_box : SyntheticFunction
+    black_box : SyntheticFunction or PiecewiseFunction
         The function itself, which also tells the truth about any other rows.
+    labels : ndarray of shape (n,)
+        Outputs with noise, where some was asked for: what a model would be trained on. Else the outputs.
     """
 
     name: str
@@ -128,7 +151,8 @@ class SyntheticData:
     coefficients: NDArray[np.float64]
     regime: NDArray[np.intp]
     boundary_distance: NDArray[np.float64]
-    black_box: SyntheticFunction
+    black_box: TrueFunction
+    labels: NDArray[np.float64]
 
 
 def make_synthetic(name: str, n: int = 1000, random_state: int | np.random.Generator | None = None) -> SyntheticData:
@@ -163,14 +187,16 @@ def make_synthetic(name: str, n: int = 1000, random_state: int | np.random.Gener
     draw = np.random.default_rng(random_state)
     shape = (n, len(COLUMNS))
     x = draw.uniform(-1, 1, shape) if name == "Syn4" else draw.standard_normal(shape)
+    outputs = f(x)
     return SyntheticData(
         name=name,
         features=pd.DataFrame(x, columns=list(COLUMNS)),
-        outputs=f(x),
+        outputs=outputs,
         coefficients=f.coefficients(x),
         regime=f.regime(x),
         boundary_distance=f.boundary_distance(x),
         black_box=f,
+        labels=outputs,
     )
 
 

@@ -1,5 +1,20 @@
 """Other ways to explain, behind the explainer's interface, to be held against it."""
 
+from limis.peers.fits import FunctionFits
+from limis.peers.global_models import GlobalClassificationTree, GlobalLogistic, GlobalTree
+from limis.peers.lime import Lime
+from limis.peers.maple import Maple
+from limis.peers.silo import Silo
 from limis.peers.simple import GlobalModel, LocalMean
 
-__all__ = ["GlobalModel", "LocalMean"]
+__all__ = [
+    "FunctionFits",
+    "GlobalClassificationTree",
+    "GlobalLogistic",
+    "GlobalModel",
+    "GlobalTree",
+    "Lime",
+    "LocalMean",
+    "Maple",
+    "Silo",
+]

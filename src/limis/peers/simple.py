@@ -6,10 +6,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from limis.explainer import LimisExplainer
 from limis.explanation import Explanations
+from limis.peers.base import Peer, Rows
+from limis.peers.everywhere import fits_everywhere
+from limis.walk import LocalFits
 
 
 @dataclass
@@ -25,32 +27,24 @@ class LocalMean:
         """The explainer's neighbourhoods, without its slopes."""
         found = self.explainer.explain(X, outputs=outputs)
         fits = found.fits
+        total = np.asarray(fits.weights.sum(axis=1)).ravel()
+        means = fits.weights @ self.explainer.training_.outputs / np.where(total > 0, total, 1.0)
         flat = replace(
-            fits, coefficients=np.zeros_like(fits.coefficients), residual_mean_square=fits.spread_mean_square
+            fits,
+            coefficients=np.zeros_like(fits.coefficients),
+            levels=np.where(fits.empty, self.explainer.global_fit_.level, means),
+            residual_mean_square=fits.spread_mean_square,
         )
         return replace(found, fits=flat, bound=None)
 
 
 @dataclass
-class GlobalModel:
+class GlobalModel(Peer):
     """One ridge over all training rows, the same for every row."""
 
-    explainer: LimisExplainer
-
-    def explain(self, X: Any, *, outputs: Any = None) -> Explanations:
+    def fits(self, rows: Rows) -> LocalFits:
         """The global ridge, told as if it were local."""
-        found = self.explainer.explain(X, outputs=outputs)
-        fits, fit = found.fits, self.explainer.global_fit_
-        shape = fits.coefficients.shape
-        spread = np.broadcast_to(self.explainer.training_.feature_deviation, shape)
-        everywhere = replace(
-            fits,
-            coefficients=np.broadcast_to(fit.coefficients, shape).copy(),
-            feature_means=np.broadcast_to(fit.feature_means, shape).copy(),
-            feature_spread=spread.copy(),
-            levels=np.full(len(found), fit.level),
-            residual_mean_square=np.full(len(found), fit.residual_mean_square),
-            spread_mean_square=np.full(len(found), fit.spread_mean_square),
-            weights=sp.csr_array(np.ones((len(found), len(self.explainer.training_)))),
+        fit = self.explainer.global_fit_
+        return fits_everywhere(
+            self.training, rows, level=fit.level, residual=fit.residual_mean_square, coefficients=fit.coefficients
         )
-        return replace(found, fits=everywhere, bound=None)
