@@ -1,33 +1,42 @@
-"""The training loop of the paper's weight estimator: sample, fit all ridges of a step at once, reward, repeat."""
+"""The training loop of weight estimators: weigh, fit all ridges of a step at once, judge, repeat."""
 
 from __future__ import annotations
 
 import copy
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import numpy as np
 import torch
 
 from limis.progress import progress
 from limis.rows import TrainingRows
-from limis.surrogate import solve_ridge
-from limis.training.objectives import LOSSES, Objective
+from limis.training.objectives import OBJECTIVES, Loss, Objective
+from limis.training.probe_set import ProbeSet, needed
 from limis.training.probes import ProbeRows
+from limis.training.ridges import SharedRidge
+from limis.training.terms import LinearModels, RowError, Term
 from limis.walk import ALPHA, GlobalFit
+from limis.weighting.dense import DenseWeighting, FactoredWeighting
+from limis.weighting.factored import FactoredEstimator, Form
 from limis.weighting.pairwise import Inputs, PairwiseEstimator, PairwiseWeighting
+from limis.weighting.shared import SharedEstimator, SharedWeighting
 
 PENALTIES = (0.0, 0.1, 1.0)
 VALIDATION_SHARE = 0.25
 MAX_VALIDATION = 200
+MAX_ASKED = 5000  # training rows whose moves the black box is asked about
+CHECK_PAIRS = 100_000  # pairs of a probe and a training row weighed at once when nothing is learned
 
 
 @dataclass(frozen=True)
 class TrainingPlan:
-    """How the estimator is trained; the defaults are those of the paper's released code."""
+    """How an estimator is trained; the defaults are those of the paper's released code."""
 
     objective: Objective = "reinforce"
-    inputs: Inputs = "text"
+    inputs: Inputs = "text"  # of the pairwise estimator
     penalty: float | None = None  # None: chosen by validation fidelity
     penalty_from_step: int = 0
     steps: int = 2000
@@ -37,13 +46,18 @@ class TrainingPlan:
     check_every: int = 100
     patience: int = 5  # checks without improvement before stopping; 0 never stops early
     time_budget: float | None = None  # seconds
+    estimator: Literal["pairwise"] | Form = "pairwise"
+    probes: Literal["held-out", "all"] = "held-out"  # "all": training rows reward, held-out rows choose and stop
+    terms: tuple[Term, ...] = (RowError(),)  # of the reward, beside the penalty
+    weight_decay: float = 0.0
+    cooling: bool = False  # lower the learning rate to zero along half a cosine
 
 
 @dataclass
 class TrainingLog:
     """What happened: validation error and mean selection probability at each check.
 
-    Errors are in standard deviations of the outputs.
+    Errors are the sum of the plan's terms, in standard deviations of the outputs.
     """
 
     penalty: float
@@ -65,110 +79,233 @@ class TrainingLog:
         return self.validation_error[self.kept]
 
 
-def train_pairwise(
-    training: TrainingRows, probes: ProbeRows, fallback: GlobalFit, plan: TrainingPlan, seed: int, verbose: bool = False
-) -> tuple[PairwiseWeighting, list[TrainingLog]]:
-    """Train the pairwise estimator; with no penalty given, once for each of `PENALTIES`, keeping the best."""
+def train(
+    training: TrainingRows,
+    probes: ProbeRows,
+    fallback: GlobalFit,
+    plan: TrainingPlan,
+    seed: int,
+    verbose: bool = False,
+    own: ProbeRows | None = None,
+) -> tuple[DenseWeighting, list[TrainingLog]]:
+    """Train a weight estimator over all training rows.
+
+    Parameters
+    ----------
+    training, probes : TrainingRows, ProbeRows
+        Rows that may be selected, and held-out rows.
+    fallback : GlobalFit
+        The model to beat, and the one that stands in where no rows are selected.
+    plan : TrainingPlan
+        What is trained and how. With no penalty in it, one run is made for each of `PENALTIES` and the best kept.
+    seed : int
+        Of everything random.
+    verbose : bool, default=False
+        Whether progress is shown.
+    own : ProbeRows, default=None
+        Training rows once more, as the probes that reward where the plan says "all"; with the answers to their moves
+        where a term needs them. When not given these are all rows, or as many as the black box can be asked about.
+
+    Returns
+    -------
+    weighting : DenseWeighting
+        The trained one: `PairwiseWeighting`, `FactoredWeighting` or, for the objective "l2r", `SharedWeighting`.
+    logs : list of TrainingLog
+        One a penalty.
+    """
     penalties = PENALTIES if plan.penalty is None else (plan.penalty,)
     budget = None if plan.time_budget is None else plan.time_budget / len(penalties)
+    if plan.probes == "all" and own is None:
+        own = _training_rows_as_probes(training, plan, seed)
     results = []
     for penalty in penalties:
         one = replace(plan, penalty=penalty, time_budget=budget)
-        results.append(_Run(training, probes, fallback, one, seed).train(verbose))
+        results.append(_Run(training, probes, own, fallback, one, seed).train(verbose))
     weighting, _ = min(results, key=lambda result: result[1].error)
     return weighting, [log for _, log in results]
+
+
+def train_pairwise(
+    training: TrainingRows, probes: ProbeRows, fallback: GlobalFit, plan: TrainingPlan, seed: int, verbose: bool = False
+) -> tuple[PairwiseWeighting, list[TrainingLog]]:
+    """Train the paper's estimator; see `train`."""
+    weighting, logs = train(training, probes, fallback, replace(plan, estimator="pairwise"), seed, verbose)
+    assert isinstance(weighting, PairwiseWeighting)
+    return weighting, logs
+
+
+def _training_rows_as_probes(training: TrainingRows, plan: TrainingPlan, seed: int) -> ProbeRows:
+    if "changes" not in needed(plan.terms) or not training.black_box.can_be_asked:
+        return ProbeRows(training.values, training.outputs)
+    rng = np.random.default_rng(seed)
+    rows = np.sort(rng.permutation(len(training))[:MAX_ASKED])
+    return ProbeRows.ask(training, training.frame.iloc[rows], training.outputs[rows], rng)
+
+
+def _untrained(training: TrainingRows, plan: TrainingPlan, seed: int) -> DenseWeighting:
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        if plan.objective == "l2r":
+            return SharedWeighting(SharedEstimator(len(training)))
+        n_features = training.features.shape[1]
+        if plan.estimator == "pairwise":
+            return PairwiseWeighting(PairwiseEstimator(n_features, plan.inputs))
+        return FactoredWeighting(FactoredEstimator(n_features, plan.estimator))
 
 
 class _Run:
     """One training run at one penalty."""
 
     def __init__(
-        self, training: TrainingRows, probes: ProbeRows, fallback: GlobalFit, plan: TrainingPlan, seed: int
+        self,
+        training: TrainingRows,
+        probes: ProbeRows,
+        own: ProbeRows | None,
+        fallback: GlobalFit,
+        plan: TrainingPlan,
+        seed: int,
     ) -> None:
         self.training, self.plan = training, plan
         self.generator = torch.Generator().manual_seed(seed)
-        with torch.random.fork_rng():
-            torch.manual_seed(seed)
-            self.estimator = PairwiseEstimator(training.features.shape[1], plan.inputs)
-        self.features = torch.as_tensor(training.table.features(probes.values), dtype=torch.float32)
-        self.targets = torch.as_tensor((probes.outputs - training.overall_mean) / training.unit, dtype=torch.float32)
-        global_error = np.abs(fallback.predict(self.features.double().numpy()) - probes.outputs) / training.unit
-        # Rows equal to a probe must not speak for it.
-        self.allowed = torch.as_tensor(1 - training.twins(probes.values).toarray(), dtype=torch.float32)
-        if training.sample_weight is not None:
-            self.allowed = self.allowed * torch.as_tensor(training.sample_weight, dtype=torch.float32)
-        self.baseline = torch.as_tensor(global_error, dtype=torch.float32)
-        order = torch.randperm(len(probes), generator=self.generator)
-        if plan.patience and len(probes) >= 8:
+        self.weighting = _untrained(training, plan, seed)
+        self.otherwise = _global_model(training, fallback)
+        rewarding, validation, near = self._divide(probes, own)
+        rng, needs = np.random.default_rng(seed), needed(plan.terms)
+        self.rewarding, self.validation = (
+            ProbeSet.prepare(training, part, self.weighting, needs, near, rng) for part in (rewarding, validation)
+        )
+        self.every_row = torch.arange(len(training))
+        self.every_ridge = self._ridge(self.every_row)
+
+    def _divide(self, probes: ProbeRows, own: ProbeRows | None) -> tuple[ProbeRows, ProbeRows, ProbeRows]:
+        """Rows that reward, rows that stop, and rows that stand for changes where the black box was not asked.
+
+        The last are held out from every fit, as what they say of a surrogate must be; only where they are needed, or
+        reward themselves, does validation give up rows for them.
+        """
+        order = torch.randperm(len(probes), generator=self.generator).numpy()
+        in_part = own is None or (own.asked is None and "changes" in needed(self.plan.terms))
+        if in_part and self.plan.patience and len(probes) >= 8:
             # Rows that reward do not also stop.
             n_validation = min(MAX_VALIDATION, max(2, int(len(probes) * VALIDATION_SHARE)))
-            self.validation, self.rewarding = order[:n_validation], order[n_validation:]
+            validation, rest = probes.part(order[:n_validation]), probes.part(order[n_validation:])
         else:
-            self.validation, self.rewarding = order[:MAX_VALIDATION], order
+            validation, rest = probes.part(order[:MAX_VALIDATION]), probes.part(order)
+        return rest if own is None else own, validation, rest
 
-    def train(self, verbose: bool) -> tuple[PairwiseWeighting, TrainingLog]:
-        plan = self.plan
+    def train(self, verbose: bool) -> tuple[DenseWeighting, TrainingLog]:
+        plan, estimator = self.plan, self.weighting.estimator
         assert plan.penalty is not None
-        log = TrainingLog(plan.penalty, global_error=float(self.baseline[self.validation].mean()))
-        optimiser = torch.optim.Adam(self.estimator.parameters(), lr=plan.learning_rate)
-        best_state = copy.deepcopy(self.estimator.state_dict())
+        log = TrainingLog(plan.penalty, global_error=float(self._baseline(self.validation).mean()))
+        baseline = self._baseline(self.rewarding)
+        optimiser = torch.optim.AdamW(estimator.parameters(), lr=plan.learning_rate, weight_decay=plan.weight_decay)
+        schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, self._rate)
+        best_state = copy.deepcopy(estimator.state_dict())
         self._check(0, log)
         started = time.monotonic()
         with progress(plan.steps, f"training the weight estimator (λ = {plan.penalty:g})", verbose) as bar:
             for step in range(plan.steps):
                 optimiser.zero_grad()
-                self._loss(step).backward()
+                self._objective(step, baseline).backward()
                 optimiser.step()
+                schedule.step()
                 bar.update()
                 out_of_time = plan.time_budget is not None and time.monotonic() - started > plan.time_budget
                 if (step + 1) % plan.check_every and step + 1 < plan.steps and not out_of_time:
                     continue
                 self._check(step + 1, log)
                 if log.best == len(log.steps) - 1:
-                    best_state = copy.deepcopy(self.estimator.state_dict())
+                    best_state = copy.deepcopy(estimator.state_dict())
                 stalled = plan.patience and len(log.steps) - 1 - log.best >= plan.patience
                 if stalled or out_of_time:
                     break
         log.kept = len(log.steps) - 1
         if plan.patience:
-            self.estimator.load_state_dict(best_state)
+            estimator.load_state_dict(best_state)
             log.kept = log.best
-        return PairwiseWeighting(self.estimator), log
+        return self.weighting, log
 
-    def _loss(self, step: int) -> torch.Tensor:
-        plan, training = self.plan, self.training
-        rows = torch.randperm(len(training), generator=self.generator)[: plan.batch_rows]
-        drawn = torch.randperm(len(self.rewarding), generator=self.generator)[: plan.batch_probes]
-        probes = self.rewarding[drawn]
-        features, targets = training.features[rows], training.targets[rows]
-        logits = self.estimator(self.features[probes], features, targets)
+    def _rate(self, step: int) -> float:
+        """The learning rate of a step, as a share of the plan's."""
+        return (1 + np.cos(np.pi * step / self.plan.steps)) / 2 if self.plan.cooling else 1.0
+
+    def _objective(self, step: int, baseline: torch.Tensor) -> torch.Tensor:
+        """The number to descend, on some probes and some rows."""
+        plan, n = self.plan, len(self.training)
+        rows, ridge = self.every_row, self.every_ridge
+        if plan.batch_rows < n:
+            rows = torch.randperm(n, generator=self.generator)[: plan.batch_rows]
+            ridge = self._ridge(rows)
+        places = torch.randperm(len(self.rewarding), generator=self.generator)[: plan.batch_probes]
         penalty = plan.penalty if step >= plan.penalty_from_step else 0.0
-
-        def score(selected: torch.Tensor) -> torch.Tensor:
-            return self._errors(probes, rows, selected)
-
         assert penalty is not None
-        return LOSSES[plan.objective](logits, score, self.baseline[probes], penalty, self.generator)
+        errors = self._errors(self.rewarding, places, rows, ridge)
+        loss = Loss(errors, baseline[places], penalty)
+        return OBJECTIVES[plan.objective](self._logits(self.rewarding, places, rows), loss, self.generator)
 
-    def _errors(self, probes: torch.Tensor, rows: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
-        """|g − f| at each probe, its surrogate fitted on the weighted rows: (probes,)."""
-        training = self.training
-        weights = weights * self.allowed[probes][:, rows]
-        features = training.features[rows].expand(len(probes), -1, -1)
-        targets = training.targets[rows].expand(len(probes), -1)
-        solved = solve_ridge(features, targets, weights, ALPHA)
-        return (solved.predict(self.features[probes]) - self.targets[probes]).abs()
+    def _ridge(self, rows: torch.Tensor) -> SharedRidge:
+        return SharedRidge(self.training.features[rows], self.training.targets[rows], ALPHA, self.otherwise)
+
+    def _logits(self, probes: ProbeSet, places: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+        """Logits (probes, rows); where terms need nudged rows, those rows' logits stand beside: (probes, 2 rows).
+
+        One selection of a probe is then made of two, and every objective treats it as it does any other.
+        """
+        seen = [self.weighting.logits(self.training, inputs[places], rows) for inputs in probes.inputs]
+        return torch.cat(seen, dim=1)
+
+    def _errors(
+        self, probes: ProbeSet, places: torch.Tensor, rows: torch.Tensor, ridge: SharedRidge
+    ) -> Callable[[torch.Tensor], torch.Tensor]:
+        """How the surrogates of some probes are judged: from weights as in `_logits` to (probes,)."""
+        allowed = probes.allowed(places, rows)
+
+        def errors(weights: torch.Tensor) -> torch.Tensor:
+            own, *nudged = weights.split(len(rows), dim=1)
+            models = ridge.solve(own * allowed)
+            other = ridge.solve(nudged[0] * allowed) if nudged else None
+            return self._judge(probes, places, own, models, other)
+
+        return errors
+
+    def _judge(
+        self,
+        probes: ProbeSet,
+        places: torch.Tensor,
+        weights: torch.Tensor,
+        models: LinearModels,
+        nudged: LinearModels | None,
+    ) -> torch.Tensor:
+        fits = probes.fits(places, weights, models, nudged)
+        return torch.stack([term(fits) for term in self.plan.terms]).sum(dim=0)
+
+    def _baseline(self, probes: ProbeSet) -> torch.Tensor:
+        """What the terms say of the global model, which selects nothing and is the same for nudged rows."""
+        parts = []
+        for places in torch.arange(len(probes)).split(256):
+            coefficients = self.otherwise.coefficients.expand(len(places), -1)
+            models = LinearModels(coefficients, self.otherwise.intercepts.expand(len(places)))
+            parts.append(self._judge(probes, places, torch.zeros(len(places), 1), models, models))
+        return torch.cat(parts)
 
     def _check(self, step: int, log: TrainingLog) -> None:
-        """Fidelity on the validation rows, fitted with weights as at inference."""
-        rows = torch.arange(len(self.training))
+        """The terms on the validation rows, fitted with weights as at inference."""
         errors, shares = [], []
+        rows, ridge = self.every_row, self.every_ridge
         with torch.no_grad():
-            for probe in self.validation.split(1):
-                logits = self.estimator(self.features[probe], self.training.features, self.training.targets)
-                weights = torch.sigmoid(logits)
-                errors.append(self._errors(probe, rows, weights))
-                shares.append(weights.mean())
+            for places in torch.arange(len(self.validation)).split(max(1, CHECK_PAIRS // len(rows))):
+                weights = torch.sigmoid(self._logits(self.validation, places, rows))
+                errors.append(self._errors(self.validation, places, rows, ridge)(weights))
+                shares.append(weights[:, : len(rows)].mean(dim=1))
         log.steps.append(step)
         log.validation_error.append(float(torch.cat(errors).mean()))
-        log.selected_share.append(float(torch.stack(shares).mean()))
+        log.selected_share.append(float(torch.cat(shares).mean()))
+
+
+def _global_model(training: TrainingRows, fallback: GlobalFit) -> LinearModels:
+    """The global surrogate as one linear model, in deviations of the outputs."""
+    intercept = (
+        fallback.level - fallback.feature_means @ fallback.coefficients - training.overall_mean
+    ) / training.unit
+    coefficients = torch.as_tensor(fallback.coefficients / training.unit, dtype=torch.float32)
+    return LinearModels(coefficients[None], torch.as_tensor([intercept], dtype=torch.float32))

@@ -11,6 +11,7 @@ from torch import nn
 
 from limis.rows import TrainingRows
 from limis.weighting.base import Neighbourhood
+from limis.weighting.dense import over_all_rows
 
 Inputs = Literal["text", "released"]
 
@@ -77,17 +78,22 @@ class PairwiseWeighting:
         """How many rows each query gets."""
         return len(training)
 
+    def inputs(self, training: TrainingRows, values: np.ndarray) -> torch.Tensor:
+        """The surrogate's own features, as in the paper: (queries, features)."""
+        return torch.as_tensor(training.table.features(values), dtype=torch.float32)
+
+    def logits(self, training: TrainingRows, queries: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+        """Logits (queries, rows) from the queries' inputs."""
+        return self.estimator(queries, training.features[rows], training.targets[rows])
+
     def neighbourhood(self, training: TrainingRows, values: np.ndarray) -> Neighbourhood:
         """Candidates and weights of each row given by its values."""
-        queries = torch.as_tensor(training.table.features(values), dtype=torch.float32)
+        every = torch.arange(len(training))
         self.estimator.eval()
         with torch.no_grad():
             # One query at a time, each copied: shapes and memory alignment, which rounding depends on, are then the
             # same for all, and a row's weights do not depend on its batch.
-            one_by_one = [self.estimator(query[None].clone(), training.features, training.targets) for query in queries]
+            queries = self.inputs(training, values)
+            one_by_one = [self.logits(training, query[None].clone(), every) for query in queries]
             weights = torch.cat([torch.sigmoid(logits) for logits in one_by_one]).double().numpy()
-        weights[training.twins(values).nonzero()] = 0.0
-        if training.sample_weight is not None:
-            weights *= training.sample_weight / training.sample_weight.max()
-        rows = np.tile(np.arange(len(training)), (len(weights), 1))
-        return Neighbourhood(rows, weights)
+        return over_all_rows(training, values, weights)

@@ -1,0 +1,41 @@
+"""Training plans that are known to work: the paper's estimator under each objective, and the one that does best."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from limis.training.objectives import Objective
+from limis.training.terms import ChangeError, RowError
+from limis.training.trainer import TrainingPlan
+
+# Every training row rewards, on the row (squared, so that rows still far off count most) and on changes (not squared:
+# a change that crosses a jump of the black box is no slope's fault). It runs to its end: so many probes leave little
+# to overfit, and the few that are held out would stop it by their noise.
+TOWERS_PLAN = TrainingPlan(
+    objective="weighted",
+    estimator="towers",
+    probes="all",
+    penalty=0.0,
+    terms=(RowError(squared=True), ChangeError()),
+    steps=1500,
+    batch_probes=128,
+    learning_rate=3e-3,
+    weight_decay=0.1,
+    cooling=True,
+    check_every=500,
+    patience=0,
+)
+
+
+def paper_baseline(objective: Objective) -> TrainingPlan:
+    """The paper's estimator and reward under another objective, for its table of differentiable baselines.
+
+    The estimator has the inputs of the released code: one that sees the training rows' outputs, as in the text, learns
+    to select rows with the output of the probe, and its coefficients mean nothing. Gradients with less noise than
+    REINFORCE's allow larger and fewer steps than the paper's.
+    """
+    plan = TrainingPlan(objective=objective, inputs="released", penalty=0.0)
+    if objective == "l2r":
+        # The shared weights are free numbers, not a network: they are the mean of many steps, which stopping would cut.
+        return replace(plan, learning_rate=0.05, patience=0, steps=500)
+    return plan if objective in ("reinforce", "released") else replace(plan, learning_rate=1e-3, steps=1000)

@@ -1,0 +1,40 @@
+"""Random selection: the control that a learned selection must beat."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+import numpy as np
+
+from limis.rows import TrainingRows
+from limis.weighting.base import Neighbourhood
+from limis.weighting.dense import over_all_rows
+
+
+@dataclass
+class RandomWeighting:
+    """Selects each training row with probability ``share``, whatever the row to explain.
+
+    The draw is made from the row itself and the seed, so the same row always draws the same.
+    """
+
+    share: float = 0.5
+    seed: int = 0
+
+    def candidates(self, training: TrainingRows) -> int:
+        """How many rows each query gets."""
+        return len(training)
+
+    def neighbourhood(self, training: TrainingRows, values: np.ndarray) -> Neighbourhood:
+        """Weight 1 for the rows drawn, 0 for the others."""
+        drawn = [row_generator(row, self.seed).random(len(training)) < self.share for row in values]
+        return over_all_rows(training, values, np.array(drawn, dtype=np.float64).reshape(len(values), len(training)))
+
+
+def row_generator(row: np.ndarray, seed: int) -> np.random.Generator:
+    """A generator that depends on a row's values and the seed alone."""
+    # One zero and one NaN: rows that are equal draw alike.
+    plain = np.where(np.isnan(row), np.nan, row) + 0.0
+    digest = hashlib.blake2b(plain.tobytes(), digest_size=8).digest()
+    return np.random.default_rng([seed, int.from_bytes(digest, "little")])
