@@ -210,3 +210,14 @@ def test_the_same_seed_draws_the_same_moves_and_another_seed_others(mixed):
     for name in ("rows", "donors", "changed"):
         np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
     assert not np.array_equal(first.donors, third.donors)
+
+
+def test_numbers_move_to_the_nearest_of_the_values_held_nearby():
+    rng = np.random.default_rng(0)
+    table, frame = Table.learn(pd.DataFrame(rng.normal(size=(400, 6)), columns=list("abcdef")))
+    values = table.values(frame)
+    moves = draw_moves(table, values[:50], values, np.random.default_rng(1))
+    ranks = table.ranks(values)
+    apart = np.abs(ranks[moves.donors] - ranks[:50][moves.rows])[moves.changed]
+    # Any of 30 near rows would lie about .3 away on average, the nearest five of them a fifth of that.
+    assert apart.mean() < 0.12

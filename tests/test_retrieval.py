@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from sklearn.ensemble import RandomForestRegressor
+from sklearn.tree import DecisionTreeRegressor
 
 from limis.blackbox import BlackBox
 from limis.retrieval import Retriever
@@ -24,33 +24,50 @@ def data():
     return inputs, outputs
 
 
+def scikit_learns_trees(inputs, outputs, in_bag):
+    """The same trees, grown and walked by scikit-learn."""
+    seeds = np.random.default_rng(OPTIONS["seed"])
+    seeds.integers(0, 300, size=(7, 300))  # the bootstrap draws come first
+    return [
+        DecisionTreeRegressor(min_samples_leaf=3, max_features=0.7, random_state=int(seed)).fit(
+            inputs, outputs, sample_weight=in_bag[:, tree]
+        )
+        for tree, seed in enumerate(seeds.integers(2**31, size=7))
+    ]
+
+
 def test_leaves_are_those_of_scikit_learn(data):
     inputs, outputs = data
-    forest, in_bag = grow_forest(inputs, outputs, **OPTIONS)
-    same = RandomForestRegressor(7, min_samples_leaf=3, max_features=0.7, random_state=3).fit(inputs, outputs)
+    forest, in_bag = grow_forest(inputs, outputs, np.arange(300), **OPTIONS)
     rows = np.random.default_rng(1).normal(size=(100, 5)).astype(np.float32)
-    ours, theirs = forest.leaves(rows), same.apply(rows)
-    for tree in range(7):
+    ours = forest.leaves(rows)
+    for tree, same in enumerate(scikit_learns_trees(inputs, outputs, in_bag)):
+        theirs = same.apply(rows)
         # Same partition of the rows: leaf numbers map one to one.
-        assert len(set(zip(ours[:, tree], theirs[:, tree], strict=True))) == len(set(theirs[:, tree]))
-        assert len(set(ours[:, tree])) == len(set(theirs[:, tree]))
+        assert len(set(zip(ours[:, tree], theirs, strict=True))) == len(set(theirs)) == len(set(ours[:, tree]))
     assert in_bag.sum(axis=0).tolist() == [300] * 7
 
 
 def test_proximity_weighs_outputs_into_the_forests_own_prediction(data):
     inputs, outputs = data
-    forest, in_bag = grow_forest(inputs, outputs, **OPTIONS)
+    forest, in_bag = grow_forest(inputs, outputs, np.arange(300), **OPTIONS)
     index = LeafIndex.build(forest.leaves(inputs), in_bag, forest.n_leaves)
-    same = RandomForestRegressor(7, min_samples_leaf=3, max_features=0.7, random_state=3).fit(inputs, outputs)
     rows = np.random.default_rng(1).normal(size=(50, 5)).astype(np.float32)
     near = index.proximity(forest.leaves(rows))
     np.testing.assert_allclose(near.sum(axis=1), 1)
-    np.testing.assert_allclose(near @ outputs, same.predict(rows), atol=1e-12)
+    predicted = np.mean([tree.predict(rows) for tree in scikit_learns_trees(inputs, outputs, in_bag)], axis=0)
+    np.testing.assert_allclose(near @ outputs, predicted, atol=1e-12)
+
+
+def test_rows_of_a_group_are_in_a_trees_sample_together(data):
+    inputs, outputs = data
+    _, in_bag = grow_forest(inputs, outputs, np.arange(300) // 3, **OPTIONS)
+    assert in_bag.shape == (100, 7)
 
 
 def test_out_of_bag_proximity_equals_brute_force(data):
     inputs, outputs = data
-    forest, in_bag = grow_forest(inputs, outputs, **OPTIONS)
+    forest, in_bag = grow_forest(inputs, outputs, np.arange(300), **OPTIONS)
     leaves = forest.leaves(inputs)
     near = LeafIndex.build(leaves, in_bag, forest.n_leaves).proximity(leaves, in_bag == 0).toarray()
     for row in range(20):

@@ -15,6 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from limis.blackbox import BlackBox, Output, connect
+from limis.changes import RecordedChanges
 from limis.check import TOLERANCE, ChangeBound
 from limis.errors import InputError
 from limis.explanation import Explanations
@@ -26,11 +27,15 @@ from limis.retrieval import Retriever
 from limis.rows import TrainingRows
 from limis.table import Table
 from limis.training import ProbeRows, TrainingLog, TrainingPlan, choose_forest_weighting, split_probes, train_pairwise
-from limis.training.choose import N_CHOICES, judge
-from limis.walk import GlobalFit, LocalFits, fit_locally
-from limis.weighting import ForestWeighting, Weighting
+from limis.training.choose import N_CHOICES, PRIORS, choose_two_scales, judge
+from limis.training.slopes import train_tower_slopes
+from limis.two_scales import SlopeWeighting, TwoScales
+from limis.walk import GlobalFit, LocalFits, LocalModel, OneScale, fit_locally
+from limis.weighting import ForestWeighting
 
-START_CANDIDATES, START_SCALE = 256, 10.0
+CANDIDATES, START_SCALE = 256, 10.0
+# Towers weigh all training rows for each row: with few there is nothing to learn, with many it costs too much.
+MIN_TOWER_ROWS, MAX_TOWER_ROWS = 200, 5_000
 MIN_TRAINING_ROWS = 2
 # More probe rows than these would sharpen no choice and only cost time.
 MAX_CHOOSING, MAX_MEASURING = 500, 1000
@@ -51,17 +56,19 @@ class LimisExplainer(BaseEstimator):
         or a function from rows to outputs. With None the labels ``y`` given to `fit` are explained themselves.
     surrogate : {"ridge"}, default="ridge"
         The kind of small model.
-    weighting : {"auto", "forest", "pairwise", "pairwise-released"}, default="auto"
-        How training rows are weighed. "forest" retrieves them by a forest fitted to the black box's outputs;
-        "pairwise" is the paper's network trained by REINFORCE, "pairwise-released" the one of its released code.
-        "auto" is "forest".
+    weighting : {"auto", "two-scales", "forest", "pairwise", "pairwise-released"}, default="auto"
+        How training rows are weighed. "two-scales" takes the level from rows that a forest fitted to the black box's
+        outputs finds near, and the slopes from what the black box did when columns of such rows were changed;
+        "forest" fits a ridge on the forest's rows; "pairwise" is the paper's network trained by REINFORCE,
+        "pairwise-released" the one of its released code. "auto" is "two-scales" where there is a model to ask, and
+        "forest" where labels or given outputs are explained.
     selection_penalty : "auto" or float, default="auto"
         The paper's λ, the price of selecting rows; chosen by validation fidelity when "auto". Pairwise only.
     output : {"auto", "logit", "probability"}, default="auto"
         What is explained of a classifier. "auto" takes logits, unless more than 5% of the training rows have
         probabilities so near 0 or 1 that their logits mean nothing.
     inference : {"weights", "sample"}, default="weights"
-        Fit with the weights, or (as an ablation) on rows drawn with the weights as probabilities.
+        Fit with the weights, or (as an ablation, not for two scales) on rows drawn with the weights as probabilities.
     scaling : {"standard", "minmax", "none"}, default="standard"
         How numbers are scaled before the ridge penalty sees them. Results are always in original units.
     categorical_features : "auto" or list, default="auto"
@@ -109,7 +116,7 @@ class LimisExplainer(BaseEstimator):
     _parameter_constraints: ClassVar[dict] = {
         "model": "no_validation",  # what a model can be is found out by asking it
         "surrogate": [StrOptions({"ridge"})],
-        "weighting": [StrOptions({"auto", "forest", *PAPER_PLANS})],
+        "weighting": [StrOptions({"auto", "two-scales", "forest", *PAPER_PLANS})],
         "selection_penalty": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
         "output": [StrOptions({"auto", "logit", "probability"})],
         "inference": [StrOptions({"weights", "sample"})],
@@ -248,7 +255,7 @@ class LimisExplainer(BaseEstimator):
         probes = ProbeRows.ask(self.training_, probe_frame, probe_known, rng)
         # Rows that choose do not also measure: a number chosen for being high is no measurement.
         choosing, measuring = np.split(np.arange(len(probes)), [min(MAX_CHOOSING, len(probes) // 2)])
-        self._fit_weighting(probes.part(choosing), rng)
+        self._fit_local_model(probes.part(choosing), rng)
         self._measure(probes.part(measuring), rng)
         self.n_features_in_ = len(table.source_names)
         if not table.from_array:
@@ -296,32 +303,73 @@ class LimisExplainer(BaseEstimator):
             raise InputError(f"there is no model to ask about these rows; pass {name}")
         return black_box.outputs(frame)
 
-    def _fit_weighting(self, choosing: ProbeRows, rng: np.random.Generator) -> None:
-        training, fallback = self.training_, self.global_fit_
+    def _fit_local_model(self, choosing: ProbeRows, rng: np.random.Generator) -> None:
+        """Stage 2: which rows matter for which row, and what is left open chosen on probe rows."""
         self.training_log_: list[TrainingLog] = []
-        seed = int(rng.integers(2**31))
         if self.weighting in PAPER_PLANS:
-            if len(choosing) == 0:
-                raise InputError("training a pairwise weight estimator needs probe rows; give probe_rows or more rows")
-            penalty = None if self.selection_penalty == "auto" else float(self.selection_penalty)
-            plan = replace(PAPER_PLANS[self.weighting], penalty=penalty, time_budget=self.time_budget)
-            weighting, self.training_log_ = train_pairwise(training, choosing, fallback, plan, seed, bool(self.verbose))
-            unit = training.unit
-            tried = [
-                {"selection_penalty": log.penalty, "lmae": log.error * unit, "global_lmae": log.global_error * unit}
-                for log in self.training_log_
-            ]
-            self.weighting_: Weighting = weighting
+            self._fit_pairwise(choosing, int(rng.integers(2**31)))
+        elif self.weighting == "two-scales" or (
+            self.weighting == "auto" and self.inference == "weights" and self.training_.black_box.can_be_asked
+        ):
+            self._fit_two_scales(choosing, rng)
         else:
-            with progress(1 + N_CHOICES, "fitting the explainer", bool(self.verbose)) as bar:
-                retriever = Retriever.fit(training, rng=rng, n_jobs=self.n_jobs)
-                bar.update()
-                start = ForestWeighting(retriever, START_CANDIDATES, START_SCALE)
-                self.weighting_, choices = choose_forest_weighting(
-                    training, start, fallback, choosing, self.memory_limit, bar.update
+            self._fit_forest(choosing, rng)
+
+    def _fit_pairwise(self, choosing: ProbeRows, seed: int) -> None:
+        if len(choosing) == 0:
+            raise InputError("training a pairwise weight estimator needs probe rows; give probe_rows or more rows")
+        training = self.training_
+        penalty = None if self.selection_penalty == "auto" else float(self.selection_penalty)
+        plan = replace(PAPER_PLANS[self.weighting], penalty=penalty, time_budget=self.time_budget)
+        weighting, self.training_log_ = train_pairwise(
+            training, choosing, self.global_fit_, plan, seed, bool(self.verbose)
+        )
+        self.local_model_: LocalModel = OneScale(weighting, self.inference, int(self.random_state))
+        self.choices_ = pd.DataFrame(
+            {
+                "selection_penalty": log.penalty,
+                "lmae": log.error * training.unit,
+                "global_lmae": log.global_error * training.unit,
+            }
+            for log in self.training_log_
+        )
+
+    def _fit_forest(self, choosing: ProbeRows, rng: np.random.Generator) -> None:
+        with progress(1 + N_CHOICES, "fitting the explainer", bool(self.verbose)) as bar:
+            retriever = Retriever.fit(self.training_, rng=rng, n_jobs=self.n_jobs)
+            bar.update()
+            start = ForestWeighting(retriever, CANDIDATES, START_SCALE)
+            weighting, choices = choose_forest_weighting(
+                self.training_, start, self.global_fit_, choosing, self.memory_limit, bar.update
+            )
+        self.local_model_ = OneScale(weighting, self.inference, int(self.random_state))
+        self.choices_ = pd.DataFrame(choice.to_dict() for choice in choices)
+
+    def _fit_two_scales(self, choosing: ProbeRows, rng: np.random.Generator) -> None:
+        training = self.training_
+        if not training.black_box.can_be_asked:
+            raise InputError('weighting="two-scales" asks the model about changed rows; pass a model')
+        if self.inference != "weights":
+            raise InputError('weighting="two-scales" has no sampling; use weighting="forest" with inference="sample"')
+        weightings: dict[str, SlopeWeighting | None] = {"forest": None}
+        with progress(3 + len(PRIORS), "fitting the explainer", bool(self.verbose)) as bar:
+            recorded = RecordedChanges.ask(training, rng)
+            systems = recorded.systems(training)
+            bar.update()
+            copies = recorded.copies(len(training), rng)
+            retriever = Retriever.fit(training, rng=rng, copies=copies, n_jobs=self.n_jobs)
+            bar.update(2)
+            seed = int(rng.integers(2**31))
+            if MIN_TOWER_ROWS <= len(training) <= MAX_TOWER_ROWS and len(recorded):
+                bar.total += 2 * len(PRIORS)
+                weightings["towers"] = train_tower_slopes(
+                    training, recorded, systems, seed, time_budget=self.time_budget, verbose=bool(self.verbose)
                 )
-            tried = [choice.to_dict() for choice in choices]
-        self.choices_ = pd.DataFrame(tried)
+            start = TwoScales(retriever, copies, systems, None, CANDIDATES, PRIORS[1])
+            self.local_model_, choices = choose_two_scales(
+                training, start, weightings, self.global_fit_, choosing, self.memory_limit, bar.update
+            )
+        self.choices_ = pd.DataFrame(choice.to_dict() for choice in choices)
 
     def _measure(self, measuring: ProbeRows, rng: np.random.Generator) -> None:
         """Skill, NSE and the bound on the error on changes, on probe rows that chose nothing."""
@@ -369,6 +417,7 @@ class LimisExplainer(BaseEstimator):
             outputs=known,
             bound=self.bound_,
             tolerance=self.tolerance * training.output_deviation,
+            local_model=self.local_model_,
         )
 
     __call__ = explain
@@ -381,15 +430,7 @@ class LimisExplainer(BaseEstimator):
     def _fits(self, values: np.ndarray, show: bool = False) -> LocalFits:
         parts = []
         with progress(len(values), "explaining", show) as bar:
-            for part in fit_locally(
-                self.training_,
-                self.weighting_,
-                self.global_fit_,
-                values,
-                inference=self.inference,
-                memory_limit=self.memory_limit,
-                seed=int(self.random_state),
-            ):
+            for part in fit_locally(self.training_, self.local_model_, self.global_fit_, values, self.memory_limit):
                 parts.append(part)
                 bar.update(len(part.levels))
         return LocalFits.join(parts)

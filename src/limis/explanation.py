@@ -19,7 +19,7 @@ from limis.local_view import Reason
 from limis.metrics import skill_on_changes
 from limis.rows import TrainingRows
 from limis.training.probes import ProbeRows
-from limis.walk import LocalFits
+from limis.walk import LocalFits, LocalModel
 
 
 @dataclass(eq=False)
@@ -37,6 +37,7 @@ class Explanations:
     outputs: np.ndarray | None
     bound: ChangeBound | None
     tolerance: float
+    local_model: LocalModel | None = None  # what can say how sure the coefficients are
 
     def __len__(self) -> int:
         return len(self.values)
@@ -56,6 +57,7 @@ class Explanations:
                 None if self.outputs is None else self.outputs[chosen],
                 self.bound,
                 self.tolerance,
+                self.local_model,
             )
         if not -len(self) <= key < len(self):
             raise IndexError(f"there are {len(self)} explanations, so there is no number {key}")
@@ -78,7 +80,7 @@ class Explanations:
     def coefficients(self) -> pd.DataFrame:
         """Slopes in original units, under (column, level); NaN for a level that no weighted row has: unknown here."""
         slopes = self.fits.coefficients / self.training.table.feature_scale
-        slopes[local_view.absent_levels(self.training.table, self.fits)] = np.nan
+        slopes[self.fits.unknown] = np.nan
         columns = pd.MultiIndex.from_tuples(self.training.table.feature_names, names=["column", "level"])
         return pd.DataFrame(slopes, index=self.index, columns=columns)
 
@@ -122,8 +124,13 @@ class Explanations:
 
     @property
     def weights(self) -> sp.csr_array:
-        """How much each training row counts for each case: (cases, training rows)."""
+        """How much each training row counts for each case's level: (cases, training rows)."""
         return self.fits.weights
+
+    @property
+    def slope_weights(self) -> sp.csr_array:
+        """How much each training row counts for each case's coefficients; the same as `weights` unless they differ."""
+        return self.fits.slope_weights
 
     @cached_property
     def fidelity(self) -> pd.DataFrame:
@@ -148,8 +155,10 @@ class Explanations:
     def intervals(self) -> pd.DataFrame:
         """95% intervals of the coefficients, in original units, under (column, level, low or high)."""
         table = self.training.table
-        half = 1.96 * local_view.standard_errors(self.training, self.fits) / table.feature_scale
-        half[local_view.absent_levels(table, self.fits)] = np.nan
+        if self.local_model is None:
+            raise InputError("this kind of explanation has no intervals of its coefficients")
+        half = 1.96 * self.local_model.standard_errors(self.training, self.fits) / table.feature_scale
+        half[self.fits.unknown] = np.nan
         middle = self.coefficients.to_numpy()
         columns = pd.MultiIndex.from_tuples(
             [(*name, end) for name in table.feature_names for end in ("low", "high")],
@@ -301,7 +310,7 @@ class Explanation:
         """What this local model says of other rows."""
         training, fits = self.all.training, self.all.fits
         features = training.table.features(training.table.values(training.table.read(rows)))
-        return fits.levels[self.row] + (features - fits.feature_means[self.row]) @ fits.coefficients[self.row]
+        return self.local_prediction + fits.changes(np.full(len(features), self.row), features)
 
     def neighbourhood(self) -> pd.DataFrame:
         """How this neighbourhood differs from all training rows, the columns that set it apart most first."""

@@ -12,7 +12,7 @@ import pandas as pd
 from limis.columns import MISSING, show_days, show_number
 from limis.rows import TrainingRows
 from limis.table import Table
-from limis.walk import ALPHA, LocalFits
+from limis.walk import LocalFits
 
 if TYPE_CHECKING:
     from limis.explanation import Explanation
@@ -40,50 +40,26 @@ def words(table: Table, frame: pd.DataFrame, row: int) -> dict[str, str]:
     return {column.name: column.show(frame, row) for column in table.columns}
 
 
-def absent_levels(table: Table, fits: LocalFits) -> np.ndarray:
-    """Levels that no weighted row has: (rows, features) bool."""
-    return table.is_level[None, :] & (fits.feature_means <= 0)
-
-
 def status(training: TrainingRows, values: np.ndarray, fits: LocalFits) -> np.ndarray:
     """(rows, columns) of words: fixed here, unknown here, or nothing."""
     table = training.table
     result = np.full(values.shape, "", dtype=object)
-    absent = absent_levels(table, fits)
     overall = training.feature_deviation
     owner = table.feature_column
     for j, column in enumerate(table.columns):
         own = np.flatnonzero(owner == j)
         if column.is_category:
-            same_level = (fits.features[:, own] * fits.feature_means[:, own]).sum(axis=1)
-            fixed = same_level >= 1 - FIXED_SHARE
-            unknown = same_level <= 0
+            fixed = (fits.features[:, own] * fits.feature_means[:, own]).sum(axis=1) >= 1 - FIXED_SHARE
+            unknown = ~((fits.features[:, own] > 0) & ~fits.unknown[:, own]).any(axis=1)
         else:
             alike = FIXED_SHARE * overall[own[0]]
             fixed = fits.feature_spread[:, own[0]] <= alike
             missing = np.isnan(values[:, j])
             unlike = np.abs(fits.features[:, own[0]] - fits.feature_means[:, own[0]]) > alike + 1e-6
-            unknown = np.where(missing, absent[:, own[-1]] if column.has_missing else True, fixed & unlike)
+            unknown = np.where(missing, fits.unknown[:, own[-1]] if column.has_missing else True, fixed & unlike)
         result[fixed & ~fits.empty, j] = FIXED
         result[unknown, j] = UNKNOWN_HERE
     return result
-
-
-def standard_errors(training: TrainingRows, fits: LocalFits) -> np.ndarray:
-    """Robust (sandwich) standard errors of the coefficients in feature units: (rows, features).
-
-    They hold the neighbourhood fixed and ask how much the coefficients would move had other such rows been drawn.
-    """
-    errors = np.full_like(fits.coefficients, np.nan)
-    for row in np.flatnonzero(~fits.empty):
-        line = fits.weights[[row]]
-        centred = training.features[line.indices.astype(np.int64)].double().numpy() - fits.feature_means[row]
-        weight = line.data[:, None] * fits.scale[row]
-        residual = training.outputs[line.indices] - fits.levels[row] - centred @ fits.coefficients[row]
-        bread = np.linalg.inv((centred * weight).T @ centred + ALPHA * np.eye(centred.shape[1]))
-        pushed = (centred * weight * residual[:, None]) @ bread
-        errors[row] = np.sqrt((pushed**2).sum(axis=0))
-    return errors
 
 
 def neighbourhood(training: TrainingRows, weights: pd.Series) -> pd.DataFrame:

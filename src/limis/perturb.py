@@ -1,6 +1,7 @@
 """Changes of original columns to values that exist nearby.
 
 A move takes one or two columns of a row to the values that a near training row holds there and leaves the rest.
+Numbers go to values near their own: of those that near rows hold, the few nearest.
 Near is Gower distance on rank-transformed columns: the share of columns in which two categories differ, plus the
 distance of the numbers' positions. It knows nothing of the black box, so it cannot flatter any explanation of it.
 """
@@ -17,9 +18,11 @@ import pandas as pd
 from limis.table import Table
 
 NEAR_ROWS = 30
+NEAR_VALUES = 5  # of the numbers that near rows hold, the nearest ones a number may move to
 DONOR_POOL = 50_000
+STUCK_SHARE, STUCK_DONORS = 0.1, 500
 MAX_SINGLE = 32  # moves of one column a row; half as many move two
-_BLOCK_CELLS = 4_000_000
+_BLOCK_CELLS = 1_000_000
 
 
 @dataclass
@@ -64,39 +67,85 @@ def near_rows(queries: np.ndarray, pool: np.ndarray, is_category: np.ndarray, k:
     return nearest
 
 
-def draw_moves(table: Table, values: np.ndarray, training_values: np.ndarray, rng: np.random.Generator) -> Moves:
+def draw_moves(
+    table: Table,
+    values: np.ndarray,
+    training_values: np.ndarray,
+    rng: np.random.Generator,
+    *,
+    pool_size: int = DONOR_POOL,
+) -> Moves:
     """For every row one move of each column that its near rows hold otherwise, and half as many of two columns.
 
-    Near are training rows that differ from it, equal ones counted once. Where more than `MAX_SINGLE` columns could
-    move, a random `MAX_SINGLE` of them do. The moves come in the order of the rows.
+    Near are training rows that differ from it, equal ones counted once. A column in which hardly any row's near rows
+    differ (a category in a table of few columns) is moved to the value of the nearest row that does differ. Where more
+    than `MAX_SINGLE` columns could move, a random `MAX_SINGLE` of them do. The moves come in the order of the rows.
     """
     pool = np.arange(len(training_values))
-    if len(pool) > DONOR_POOL:
-        pool = np.sort(rng.choice(pool, DONOR_POOL, replace=False))
+    if len(pool) > pool_size:
+        pool = np.sort(rng.choice(pool, pool_size, replace=False))
     pool = pool[~pd.DataFrame(training_values[pool]).duplicated().to_numpy()]
     # One more than needed: one of them may equal the row itself.
-    ranks = table.ranks(training_values[pool])
-    near = pool[near_rows(table.ranks(values), ranks, table.is_category, NEAR_ROWS + 1)]
+    own_ranks, ranks = table.ranks(values), table.ranks(training_values)
+    near = pool[near_rows(own_ranks, ranks[pool], table.is_category, NEAR_ROWS + 1)]
     width = values.shape[1]
-    drawn = [
-        _draw_block(values[block], training_values, near[block], rng, block.start)
-        for block in _blocks(len(values), near.shape[1] * width)
-    ]
-    return Moves(
-        np.concatenate([np.empty(0, dtype=np.int64), *(moves.rows for moves in drawn)]),
-        np.concatenate([np.empty(0, dtype=np.int64), *(moves.donors for moves in drawn)]),
-        np.concatenate([np.empty((0, width), dtype=bool), *(moves.changed for moves in drawn)]),
-    )
+    drawn = [_move_stuck_columns(table, values, training_values, pool, near, rng)]
+    for block in _blocks(len(values), near.shape[1] * width):
+        differs = _differing(values[block], training_values[near[block]])
+        differs &= _near_values(own_ranks[block], ranks[near[block]], differs, table.is_category)
+        drawn.append(_draw_block(differs, near[block], rng, block.start))
+    rows = np.concatenate([moves.rows for moves in drawn])
+    order = np.argsort(rows, kind="stable")
+    donors = np.concatenate([moves.donors for moves in drawn])[order]
+    return Moves(rows[order], donors, np.concatenate([moves.changed for moves in drawn])[order])
 
 
-def _draw_block(
-    values: np.ndarray, training_values: np.ndarray, near: np.ndarray, rng: np.random.Generator, start: int
+def _move_stuck_columns(
+    table: Table,
+    values: np.ndarray,
+    training_values: np.ndarray,
+    pool: np.ndarray,
+    near: np.ndarray,
+    rng: np.random.Generator,
 ) -> Moves:
-    """The moves of one block of rows, whose first is row ``start``."""
-    n, p = values.shape
-    differs = ~_same(values[:, None, :], training_values[near])  # (rows, near, columns)
+    """Moves of columns that near rows hold otherwise for fewer than `STUCK_SHARE` of the rows."""
+    others = [(training_values[near, j] != values[:, None, j]).any(axis=1) for j in range(values.shape[1])]
+    if len(pool) > STUCK_DONORS:
+        pool = np.sort(rng.choice(pool, STUCK_DONORS, replace=False))
+    own_ranks, ranks = table.ranks(values), table.ranks(training_values[pool])
+    rows, donors, columns = [], [], []
+    for j in np.flatnonzero([other.mean() < STUCK_SHARE for other in others]).tolist():
+        for value in np.unique(values[~others[j], j]):
+            mine = np.flatnonzero(~others[j] & (values[:, j] == value))
+            unlike = np.flatnonzero(training_values[pool][:, j] != value)
+            if len(unlike):
+                rows.append(mine)
+                donors.append(pool[unlike[near_rows(own_ranks[mine], ranks[unlike], table.is_category, 1)[:, 0]]])
+                columns.append(np.full(len(mine), j))
+    changed = np.zeros((sum(map(len, rows)), values.shape[1]), dtype=bool)
+    empty = np.empty(0, dtype=np.int64)
+    changed[np.arange(len(changed)), np.concatenate([empty, *columns])] = True
+    return Moves(np.concatenate([empty, *rows]), np.concatenate([empty, *donors]), changed)
+
+
+def _differing(values: np.ndarray, near_values: np.ndarray) -> np.ndarray:
+    """Where the near rows that count hold other values: (rows, near, columns) bool."""
+    differs = ~_same(values[:, None, :], near_values)
     other = differs.any(axis=2)
-    differs &= (other & (other.cumsum(axis=1) <= NEAR_ROWS))[:, :, None]
+    return differs & (other & (other.cumsum(axis=1) <= NEAR_ROWS))[:, :, None]
+
+
+def _near_values(ranks: np.ndarray, near_ranks: np.ndarray, differs: np.ndarray, is_category: np.ndarray) -> np.ndarray:
+    """Of the numbers that differ, the `NEAR_VALUES` nearest; every level of a category: (rows, near, columns) bool."""
+    apart = np.abs(ranks[:, None, :] - near_ranks)
+    apart = np.where(differs, np.where(np.isnan(apart), 1.0, apart), np.inf)
+    last = min(NEAR_VALUES, apart.shape[1]) - 1
+    return is_category | (apart <= np.partition(apart, last, axis=1)[:, [last]])
+
+
+def _draw_block(differs: np.ndarray, near: np.ndarray, rng: np.random.Generator, start: int) -> Moves:
+    """The moves of one block of rows, whose first is row ``start``."""
+    n, _, p = differs.shape
     n_single = min(p, MAX_SINGLE)
     n_pairs = n_single // 2
     # A row's lots are drawn together, so that they do not depend on the block it is in.

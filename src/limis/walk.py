@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from typing import Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -33,8 +34,10 @@ class LocalFits:
     levels: np.ndarray  # (rows,) weighted mean output
     residual_mean_square: np.ndarray  # (rows,) leave-one-out, over the weighted rows
     spread_mean_square: np.ndarray  # (rows,) the same for the weighted mean alone
+    unknown: np.ndarray  # (rows, features) bool: levels that nothing the slopes rest on has
     empty: np.ndarray  # (rows,) bool: fewer than two training rows had weight, so this is the global model
     weights: sp.csr_array  # (rows, training rows), in [0, 1]
+    slope_weights: sp.csr_array  # (rows, training rows) that the slopes rest on; the same unless there are two scales
     scale: np.ndarray  # (rows,) what a weight of 1 is worth against the ridge's penalty
 
     def predictions(self) -> np.ndarray:
@@ -59,7 +62,8 @@ class LocalFits:
         joined = {}
         for field in fields(LocalFits):
             pieces = [getattr(part, field.name) for part in parts]
-            joined[field.name] = sp.csr_array(sp.vstack(pieces)) if field.name == "weights" else np.concatenate(pieces)
+            sparse = sp.issparse(pieces[0])
+            joined[field.name] = sp.csr_array(sp.vstack(pieces)) if sparse else np.concatenate(pieces)
         return LocalFits(**joined)
 
 
@@ -97,23 +101,65 @@ def blocks(n_rows: int, n_candidates: int, n_features: int, memory_limit: float)
         yield slice(start, start + size)
 
 
+class LocalModel(Protocol):
+    """A fitted way to get from rows to their surrogates."""
+
+    def candidates(self, training: TrainingRows) -> int:
+        """How many training rows each surrogate may rest on: what one block of work is sized by."""
+        ...
+
+    def fit(self, training: TrainingRows, fallback: GlobalFit, values: np.ndarray) -> LocalFits:
+        """The surrogates of one block of rows."""
+        ...
+
+    def standard_errors(self, training: TrainingRows, fits: LocalFits) -> np.ndarray:
+        """Of the coefficients, in feature units: (rows, features)."""
+        ...
+
+
+@dataclass
+class OneScale:
+    """Level and slopes from the same weighted rows: a weighted ridge, as in the paper."""
+
+    weighting: Weighting
+    inference: str = "weights"
+    seed: int = 0
+
+    def candidates(self, training: TrainingRows) -> int:
+        """How many training rows each ridge may rest on."""
+        return self.weighting.candidates(training)
+
+    def fit(self, training: TrainingRows, fallback: GlobalFit, values: np.ndarray) -> LocalFits:
+        """Weigh the training rows for each row and fit its ridge."""
+        found = self.weighting.neighbourhood(training, values)
+        if self.inference == "sample":
+            found = sample_neighbourhood(found, values, self.seed)
+        return fit_block(training, found, fallback, values)
+
+    def standard_errors(self, training: TrainingRows, fits: LocalFits) -> np.ndarray:
+        """Robust (sandwich) standard errors of the coefficients in feature units: (rows, features).
+
+        They hold the neighbourhood fixed and ask how much the coefficients would move had other such rows been drawn.
+        """
+        errors = np.full_like(fits.coefficients, np.nan)
+        for row in np.flatnonzero(~fits.empty):
+            line = fits.weights[[row]]
+            centred = training.features[line.indices.astype(np.int64)].double().numpy() - fits.feature_means[row]
+            weight = line.data[:, None] * fits.scale[row]
+            residual = training.outputs[line.indices] - fits.levels[row] - centred @ fits.coefficients[row]
+            bread = np.linalg.inv((centred * weight).T @ centred + ALPHA * np.eye(centred.shape[1]))
+            pushed = (centred * weight * residual[:, None]) @ bread
+            errors[row] = np.sqrt((pushed**2).sum(axis=0))
+        return errors
+
+
 def fit_locally(
-    training: TrainingRows,
-    weighting: Weighting,
-    fallback: GlobalFit,
-    values: np.ndarray,
-    *,
-    inference: str = "weights",
-    memory_limit: float = 1.0,
-    seed: int = 0,
+    training: TrainingRows, model: LocalModel, fallback: GlobalFit, values: np.ndarray, memory_limit: float = 1.0
 ) -> Iterator[LocalFits]:
-    """Weigh and fit for every row, a block at a time."""
-    width = weighting.candidates(training)
+    """The surrogates of every row, a block at a time."""
+    width = model.candidates(training)
     for block in blocks(len(values), width, training.features.shape[1], memory_limit):
-        found = weighting.neighbourhood(training, values[block])
-        if inference == "sample":
-            found = sample_neighbourhood(found, values[block], seed)
-        yield fit_block(training, found, fallback, values[block])
+        yield model.fit(training, fallback, values[block])
 
 
 def fit_block(training: TrainingRows, found: Neighbourhood, fallback: GlobalFit, values: np.ndarray) -> LocalFits:
@@ -129,6 +175,7 @@ def fit_block(training: TrainingRows, found: Neighbourhood, fallback: GlobalFit,
     spread = fit.spread_mean_square.double().numpy() * unit**2
     coefficients[empty], means[empty], levels[empty] = fallback.coefficients, fallback.feature_means, fallback.level
     residual[empty], spread[empty] = fallback.residual_mean_square, fallback.spread_mean_square
+    weights = as_sparse(found.rows, found.weights, len(training))
     return LocalFits(
         features=training.table.features(values),
         coefficients=coefficients,
@@ -137,13 +184,15 @@ def fit_block(training: TrainingRows, found: Neighbourhood, fallback: GlobalFit,
         levels=levels,
         residual_mean_square=residual,
         spread_mean_square=spread,
+        unknown=training.table.is_level & (means <= 0),
         empty=empty,
-        weights=_as_sparse(found.rows, found.weights, len(training)),
+        weights=weights,
+        slope_weights=weights,
         scale=np.full(len(values), found.scale),
     )
 
 
-def _as_sparse(rows: np.ndarray, weights: np.ndarray, n_training: int) -> sp.csr_array:
+def as_sparse(rows: np.ndarray, weights: np.ndarray, n_training: int) -> sp.csr_array:
     """(queries, candidates) → (queries, training rows), without the padding."""
     kept = weights > 0
     starts = np.concatenate([[0], np.cumsum(kept.sum(axis=1))])

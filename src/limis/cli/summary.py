@@ -75,7 +75,10 @@ def _chosen(choices: pd.DataFrame) -> str:
     numbers = ("nse", "lmae", "global_lmae", "skill", "chosen")
     best = choices[choices["chosen"]] if "chosen" in choices else choices.nsmallest(1, "lmae")
     options = best.drop(columns=[name for name in numbers if name in best]).iloc[0]
-    words = ", ".join(f"{str(name).removeprefix('n_').replace('_', ' ')} {value:g}" for name, value in options.items())
+    words = ", ".join(
+        f"{str(name).removeprefix('n_').replace('_', ' ')} {value if isinstance(value, str) else format(value, 'g')}"
+        for name, value in options.items()
+    )
     return f"{words}: best on probe rows of the {len(choices)} tried" if len(choices) > 1 else words
 
 

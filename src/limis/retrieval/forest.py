@@ -7,9 +7,11 @@ arrays that hold all nodes of all trees, and rows walk down all trees at once, a
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from sklearn.ensemble import RandomForestRegressor
+from joblib import Parallel, delayed
+from sklearn.tree import DecisionTreeRegressor
 
 LEAF = -1
 
@@ -51,6 +53,7 @@ class Forest:
 def grow_forest(
     inputs: np.ndarray,
     outputs: np.ndarray,
+    group: np.ndarray,
     *,
     n_trees: int,
     min_leaf: int,
@@ -58,19 +61,28 @@ def grow_forest(
     n_jobs: int | None,
     seed: int,
 ) -> tuple[Forest, np.ndarray]:
-    """Grow a forest; returns it and how often each row is in each tree's sample: (rows, trees) uint8.
+    """Grow a forest; returns it and how often each group is in each tree's sample: (groups, trees) uint8.
 
-    Outputs should be standardised: scikit-learn stops splitting at an impurity that is small in absolute terms.
+    Rows of one group enter a tree's sample together or not at all. Outputs should be standardised: scikit-learn stops
+    splitting at an impurity that is small in absolute terms.
     """
-    grown = RandomForestRegressor(
-        n_estimators=n_trees,
-        min_samples_leaf=min_leaf,
-        max_features=feature_share,
-        n_jobs=n_jobs,
-        random_state=seed,
-    ).fit(inputs.astype(np.float32), outputs)
-    in_bag = np.stack([np.bincount(drawn, minlength=len(inputs)) for drawn in grown.estimators_samples_], axis=1)
-    return _flatten([tree.tree_ for tree in grown.estimators_]), np.minimum(in_bag, 255).astype(np.uint8)
+    inputs = inputs.astype(np.float32)
+    n_groups = int(group.max()) + 1
+    rng = np.random.default_rng(seed)
+    draws = rng.integers(0, n_groups, size=(n_trees, n_groups))
+    seeds = rng.integers(2**31, size=n_trees)
+
+    def grow(tree: int) -> tuple[Any, np.ndarray]:
+        drawn = np.bincount(draws[tree], minlength=n_groups)
+        regressor = DecisionTreeRegressor(
+            min_samples_leaf=min_leaf, max_features=feature_share, random_state=int(seeds[tree])
+        )
+        return regressor.fit(inputs, outputs, sample_weight=drawn[group], check_input=False).tree_, drawn
+
+    # Threads, not processes: scikit-learn's trees grow without holding Python's lock.
+    grown = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(grow)(tree) for tree in range(n_trees))
+    in_bag = np.minimum(np.stack([drawn for _, drawn in grown], axis=1), 255).astype(np.uint8)
+    return _flatten([tree for tree, _ in grown]), in_bag
 
 
 def _flatten(trees: list) -> Forest:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
+from limis.copies import ChangedCopies
 from limis.retrieval.forest import Forest, grow_forest
 from limis.retrieval.index import LeafIndex
 from limis.retrieval.levels import LevelMeans, own_outputs
@@ -21,12 +22,13 @@ MAX_FOREST_ROWS = 100_000
 
 @dataclass
 class Retriever:
-    """The forest, its index, and the codes that turn categories into numbers it can split."""
+    """The forest, its index over training rows and copies, and the codes that turn categories into numbers."""
 
     forest: Forest
-    index: LeafIndex
+    index: LeafIndex  # over the training rows, then the copies
     in_bag: np.ndarray  # (training rows, trees) bool
     levels: LevelMeans
+    origin: np.ndarray  # (training rows + copies,) the training row each one stands for
 
     @classmethod
     def fit(
@@ -34,57 +36,75 @@ class Retriever:
         training: TrainingRows,
         *,
         rng: np.random.Generator,
+        copies: ChangedCopies | None = None,
         n_jobs: int | None = None,
         n_trees: int = N_TREES,
         min_leaf: int = MIN_LEAF,
     ) -> Retriever:
-        """Grow the forest on the training rows and their outputs, and index its leaves."""
+        """Grow the forest on the training rows (and copies) and their outputs, and index its leaves."""
+        copies = copies if copies is not None else ChangedCopies.none(training.values.shape[1])
         weights = np.ones(len(training)) if training.sample_weight is None else training.sample_weight
         # Rounded, so that the same outputs in another unit grow the same trees.
         outputs = training.standard_outputs.round(6)
         levels = LevelMeans.learn(training.table, training.values, outputs, weights)
-        inputs = levels.inputs(training.table, training.values)
-        # Equal rows enter a tree's sample together: else every tree would have seen an equal of most rows. Weights
-        # decide how much a row counts in its leaf, not how the trees grow.
+        inputs = levels.inputs(training.table, np.concatenate([training.values, copies.values]))
+        origin = np.concatenate([np.arange(len(training)), copies.origin])
+
+        # Equal rows and copies enter a tree's sample with the row they belong to: else most trees would have seen
+        # something of every row. Weights decide how much a row counts in its leaf, not how the trees grow.
         places, group = training.distinct()
         count = np.bincount(group, weights=weights)
         mean = np.bincount(group, weights=weights * outputs) / np.where(count > 0, count, 1)
-        counted = np.flatnonzero(count > 0)
-        if len(counted) > MAX_FOREST_ROWS:
-            counted = np.sort(rng.choice(counted, MAX_FOREST_ROWS, replace=False))
+        used = np.flatnonzero(count > 0)
+        if len(used) > MAX_FOREST_ROWS:
+            used = np.sort(rng.choice(used, MAX_FOREST_ROWS, replace=False))
+        number = np.full(len(places), -1)
+        number[used] = np.arange(len(used))
+        kept = np.flatnonzero(number[group[copies.origin]] >= 0)
         forest, drawn = grow_forest(
-            inputs[places[counted]],
-            mean[counted],
+            np.concatenate([inputs[places[used]], inputs[len(training) :][kept]]),
+            np.concatenate([mean[used], copies.outputs[kept].round(6)]),
+            np.concatenate([np.arange(len(used)), number[group[copies.origin[kept]]]]),
             n_trees=n_trees,
-            min_leaf=min(min_leaf, max(1, len(counted) // 4)),
+            min_leaf=min(min_leaf, max(1, len(used) // 4)),
             feature_share=FEATURE_SHARE,
             n_jobs=n_jobs,
             seed=int(rng.integers(2**31)),
         )
         # Rows the trees never grew on are in nobody's bag, yet may be retrieved: each counts once in its leaf.
         times = np.ones((len(places), n_trees), dtype=np.uint8)
-        times[counted] = drawn
+        times[used] = drawn
         seen = np.zeros((len(places), n_trees), dtype=bool)
-        seen[counted] = drawn > 0
-        index = LeafIndex.build(forest.leaves(inputs), times[group] * weights[:, None], forest.n_leaves)
-        return cls(forest, index, seen[group], levels)
+        seen[used] = drawn > 0
+        counted = times[group][origin] * weights[origin][:, None]
+        index = LeafIndex.build(forest.leaves(inputs), counted, forest.n_leaves)
+        return cls(forest, index, seen[group], levels, origin)
 
     def proximity(self, training: TrainingRows, values: np.ndarray) -> sp.csr_array:
-        """Forest weights of all training rows for each row: (rows, training rows).
+        """Forest weights for each row: (rows, training rows + copies).
 
-        A row that equals training rows is kept from them altogether: they get no weight, no tree that saw them is
-        used, and its categories are coded without their outputs.
+        A row that equals training rows is kept from them altogether: they and their copies get no weight, no tree
+        that saw them is used, and its categories are coded without their outputs.
         """
         twins = training.twins(values)
         if twins.nnz == 0:
             return self.index.proximity(self.forest.leaves(self.levels.inputs(training.table, values)))
         weights = np.ones(len(training)) if training.sample_weight is None else training.sample_weight
-        inputs = self.levels.inputs(
-            training.table, values, own_outputs(twins, training.standard_outputs.round(6), weights)
-        )
+        own = own_outputs(twins, training.standard_outputs.round(6), weights)
+        inputs = self.levels.inputs(training.table, values, own)
         saw_a_twin = (twins @ self.in_bag.astype(np.float32)) > 0
         near = self.index.proximity(self.forest.leaves(inputs), ~saw_a_twin)
-        near = sp.csr_array(near - near.multiply(twins))
+        near = sp.csr_array(near - near.multiply(twins[:, self.origin]))
         near.eliminate_zeros()
         near.sort_indices()
         return near
+
+    def by_origin(self, weights: sp.csr_array) -> sp.csr_array:
+        """Weights of training rows and copies, added up by training row: (rows, training rows)."""
+        n_all = len(self.origin)
+        if n_all == self.in_bag.shape[0]:
+            return weights
+        collect = sp.csr_array((np.ones(n_all), (np.arange(n_all), self.origin)), shape=(n_all, self.in_bag.shape[0]))
+        collected = sp.csr_array(weights @ collect)
+        collected.sort_indices()
+        return collected

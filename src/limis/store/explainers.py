@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 import safetensors.numpy
-import scipy.sparse as sp
-import torch
 
 from limis import __version__
 from limis.blackbox import BlackBox
@@ -17,16 +15,15 @@ from limis.check import ChangeBound
 from limis.columns import Column
 from limis.errors import MissingExtraError, StoreError
 from limis.explainer import LimisExplainer
-from limis.retrieval import Forest, LeafIndex, LevelMeans, Retriever
 from limis.rows import TrainingRows
 from limis.store.container import Manifest, damaged, read, target_of, write
 from limis.store.frames import pack_frame, unpack_frame
+from limis.store.local_models import pack_local_model, unpack_local_model
 from limis.store.models import MODEL_MEMBERS, check_model, pack_model, unpack_model
 from limis.store.plain import checked, one_line
 from limis.table import Table
 from limis.training import TrainingLog
 from limis.walk import GlobalFit, fit_locally
-from limis.weighting import ForestWeighting, PairwiseEstimator, PairwiseWeighting, Weighting
 
 ARRAYS, FRAME, LABELS = "arrays.safetensors", "training.parquet", "labels.parquet"
 MEASURED = ("skill_", "nse_")
@@ -53,7 +50,7 @@ def save(explainer: LimisExplainer, path: Any, *, include_model: bool | Literal[
     """
     target = target_of(path)
     training, global_fit = explainer.training_, explainer.global_fit_
-    weighting, arrays = _pack_weighting(explainer.weighting_)
+    weighting, arrays = pack_local_model(explainer.local_model_)
     arrays |= {
         "values": training.values,
         "outputs": training.outputs,
@@ -146,7 +143,7 @@ def _build(manifest: Manifest, members: dict[str, bytes], model: Any) -> LimisEx
         arrays["global.feature_means"],
         **checked(GlobalFit, {name: manifest.global_fit[name] for name in GLOBAL_NUMBERS}),
     )
-    explainer.weighting_ = _unpack_weighting(manifest.weighting, arrays, training)
+    explainer.local_model_ = unpack_local_model(manifest.weighting, arrays, training, explainer)
     explainer.bound_ = None if manifest.bound is None else _unpack_bound(manifest.bound)
     explainer.choices_ = pd.DataFrame(manifest.choices)
     explainer.training_log_ = [TrainingLog(**checked(TrainingLog, log)) for log in manifest.training_log]
@@ -162,7 +159,7 @@ def _build(manifest: Manifest, members: dict[str, bytes], model: Any) -> LimisEx
 def _try_out(explainer: LimisExplainer) -> None:
     """Explain one row: parts that do not fit fail here, and not on some later row."""
     training = explainer.training_
-    first = next(fit_locally(training, explainer.weighting_, explainer.global_fit_, training.values[:1]))
+    first = next(fit_locally(training, explainer.local_model_, explainer.global_fit_, training.values[:1]))
     explainer.global_fit_.predict(first.features)
     if explainer.bound_ is not None:
         explainer.bound_.bound(first)
@@ -192,57 +189,3 @@ def _unpack_bound(described: dict[str, Any]) -> ChangeBound:
     bound = ChangeBound.from_dict(described)
     checked(ChangeBound, vars(bound))
     return bound
-
-
-def _pack_weighting(weighting: Weighting) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """What goes into the manifest, and what among the arrays."""
-    if isinstance(weighting, ForestWeighting):
-        retriever, forest, shares = weighting.retriever, weighting.retriever.forest, weighting.retriever.index.shares
-        arrays = {f"forest.{name}": getattr(forest, name) for name in _forest_arrays()}
-        arrays |= {f"leaves.{name}": getattr(shares, name) for name in ("data", "indices", "indptr")}
-        arrays["in_bag"] = np.packbits(retriever.in_bag)
-        levels = retriever.levels
-        arrays["levels.sums"], arrays["levels.counts"] = np.concatenate(levels.sums), np.concatenate(levels.counts)
-        arrays["levels.sizes"] = np.array([len(sums) for sums in levels.sums])
-        described = {"n_candidates": weighting.n_candidates, "scale": weighting.scale, "depth": forest.depth}
-        described["overall"] = levels.overall
-        return {"kind": "forest", **described}, arrays
-    if isinstance(weighting, PairwiseWeighting):
-        state = weighting.estimator.state_dict()
-        arrays = {f"estimator.{name}": tensor.cpu().numpy() for name, tensor in state.items()}
-        inputs = weighting.estimator.inputs
-        return {"kind": "pairwise", "inputs": inputs}, arrays
-    raise StoreError(f"an explainer weighted by {type(weighting).__name__} cannot be saved")
-
-
-def _unpack_weighting(described: dict[str, Any], arrays: dict[str, np.ndarray], training: TrainingRows) -> Weighting:
-    options = dict(described)
-    kind = options.pop("kind")
-    if kind == "forest":
-        parts: dict[str, Any] = {name: arrays[f"forest.{name}"] for name in _forest_arrays()}
-        forest = Forest(**parts, **checked(Forest, {"depth": options.pop("depth")}))
-        leaves = (arrays["leaves.data"], arrays["leaves.indices"], arrays["leaves.indptr"])
-        shares = sp.csr_array(leaves, shape=(forest.n_leaves, len(training)))
-        shares.check_format(full_check=True)  # products with it read wherever its indices point
-        in_bag = np.unpackbits(arrays["in_bag"], count=len(training) * forest.n_trees).astype(bool)
-        ends = np.cumsum(arrays["levels.sizes"])[:-1]
-        sums, counts = (np.split(arrays[f"levels.{name}"], ends) for name in ("sums", "counts"))
-        levels = LevelMeans(sums, counts, **checked(LevelMeans, {"overall": options.pop("overall")}))
-        retriever = Retriever(forest, LeafIndex(shares), in_bag.reshape(len(training), forest.n_trees), levels)
-        return ForestWeighting(retriever, **checked(ForestWeighting, options))
-    if kind == "pairwise":
-        inputs = options.pop("inputs")
-        with torch.random.fork_rng(devices=[]):  # what is drawn here is replaced: the user's generator stays put
-            estimator = PairwiseEstimator(training.features.shape[1], inputs)
-        state = {
-            name.removeprefix("estimator."): torch.as_tensor(array)
-            for name, array in arrays.items()
-            if name.startswith("estimator.")
-        }
-        estimator.load_state_dict(state)
-        return PairwiseWeighting(estimator)
-    raise TypeError(f"no weighting is called {kind!r}")
-
-
-def _forest_arrays() -> list[str]:
-    return [field.name for field in fields(Forest) if field.name != "depth"]

@@ -11,12 +11,15 @@ import numpy as np
 from limis.metrics import lmae, nse, skill_on_changes
 from limis.rows import TrainingRows
 from limis.training.probes import ProbeRows
-from limis.walk import GlobalFit, LocalFits, fit_locally
+from limis.two_scales import SlopeWeighting, TwoScales
+from limis.walk import GlobalFit, LocalFits, OneScale, fit_locally
 from limis.weighting import ForestWeighting
 
 SCALES = (1.0, 3.0, 10.0, 30.0, 100.0)
 CANDIDATES = (64, 256)
 N_CHOICES = len(SCALES) * len(CANDIDATES)
+PRIORS = (0.0, 0.1, 0.5, 2.0)
+REACHES = (1.0, 0.5, 0.0)
 
 
 @dataclass
@@ -73,11 +76,45 @@ def choose_forest_weighting(
     for n_candidates in CANDIDATES:
         for scale in SCALES:
             tried = replace(weighting, n_candidates=n_candidates, scale=scale)
-            fits = LocalFits.join(
-                list(fit_locally(training, tried, fallback, probes.values, memory_limit=memory_limit))
-            )
+            fits = LocalFits.join(list(fit_locally(training, OneScale(tried), fallback, probes.values, memory_limit)))
             choices.append(Choice({"n_candidates": n_candidates, "scale": scale}, **judge(fits, probes)))
             done()
+    return replace(weighting, **_best(choices).options), choices
+
+
+def choose_two_scales(
+    training: TrainingRows,
+    model: TwoScales,
+    slope_weightings: dict[str, SlopeWeighting | None],
+    fallback: GlobalFit,
+    probes: ProbeRows,
+    memory_limit: float,
+    done: Callable[[], object],
+) -> tuple[TwoScales, list[Choice]]:
+    """Whose changes the slopes rest on, how much those of all rows count, whose rows give the level, and how.
+
+    ``done`` is called after each try.
+    """
+    if len(probes) < 2:
+        return model, []
+    choices = []
+    for slopes_from, weighting in slope_weightings.items():
+        for level_from in ("forest", "slopes") if weighting is not None else ("forest",):
+            for prior in PRIORS:
+                options: dict[str, Any] = {"level_from": level_from, "prior": prior}
+                tried = replace(model, slope_weighting=weighting, reach=1.0, **options)
+                fits = LocalFits.join(list(fit_locally(training, tried, fallback, probes.values, memory_limit)))
+                step = fits.predictions() - fits.levels
+                for reach in REACHES:
+                    nearer = replace(fits, levels=fits.levels - (1 - reach) * step)
+                    entry = {"slopes_from": slopes_from, **options, "reach": reach}
+                    choices.append(Choice(entry, **judge(nearer, probes)))
+                done()
+    best = dict(_best(choices).options)
+    return replace(model, slope_weighting=slope_weightings[best.pop("slopes_from")], **best), choices
+
+
+def _best(choices: list[Choice]) -> Choice:
     best = max(choices, key=lambda choice: choice.merit if np.isfinite(choice.merit) else -np.inf)
     best.chosen = True
-    return replace(weighting, **best.options), choices
+    return best

@@ -1,0 +1,164 @@
+"""What the black box did when columns of training rows were changed, recorded once at fit.
+
+A slope that rests on such records says "what this change did to rows like this one": the level drops out, and every
+original column has its own small system of equations.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from limis.copies import ChangedCopies
+from limis.perturb import Moves, draw_moves, moved_frame, moved_values
+from limis.rows import TrainingRows
+
+MAX_QUESTIONS = 600_000
+# Fewer donors than rows: a near value is near enough, and the search costs rows × donors.
+DONORS = 6_000
+
+
+@dataclass
+class RecordedChanges:
+    """One-column changes of training rows and the black box's answers."""
+
+    rows: np.ndarray  # (changes,) the training row changed
+    columns: np.ndarray  # (changes,) its column
+    values: np.ndarray  # (changes, columns) the row after the change
+    outputs: np.ndarray  # (changes,) f(changed), standardised as the training rows' outputs
+    answers: np.ndarray  # (changes,) f(changed) − f(row), in deviations of the outputs
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @classmethod
+    def ask(cls, training: TrainingRows, rng: np.random.Generator) -> RecordedChanges:
+        """Change every training row's columns, one at a time, and ask the black box; fewer rows where many columns."""
+        rows = np.arange(len(training))
+        most = max(1, MAX_QUESTIONS // min(len(training.table.columns), 32))
+        if len(rows) > most:
+            rows = np.sort(rng.choice(rows, most, replace=False))
+        moves = draw_moves(training.table, training.values[rows], training.values, rng, pool_size=DONORS)
+        single = moves.changed.sum(axis=1) == 1
+        moves = Moves(rows[moves.rows[single]], moves.donors[single], moves.changed[single])
+        asked = moved_frame(training.table, training.frame, training.frame, moves)
+        outputs = training.black_box.outputs(asked) if len(moves) else np.empty(0)
+        outputs = (outputs - training.overall_mean) / training.unit
+        values = moved_values(training.values, training.values, moves)
+        answers = outputs - training.standard_outputs[moves.rows]
+        return cls(moves.rows, moves.changed.argmax(axis=1), values, outputs, answers)
+
+    def copies(self, most: int, rng: np.random.Generator) -> ChangedCopies:
+        """Some of the changed rows, with what the black box says of them."""
+        chosen = np.arange(len(self))
+        if len(chosen) > most:
+            chosen = np.sort(rng.choice(chosen, most, replace=False))
+        return ChangedCopies(self.values[chosen], self.outputs[chosen], self.rows[chosen])
+
+    def systems(self, training: TrainingRows) -> ColumnSystems:
+        """The normal equations of every training row, to be weighed and added."""
+        table = training.table
+        steps = sp.csr_array(table.features(self.values) - table.features(training.values[self.rows]))
+        owner = table.feature_column
+        width = np.bincount(owner)
+        first = np.concatenate([[0], np.cumsum(width)[:-1]])
+        place = np.concatenate([[0], np.cumsum(width**2)])  # where each column's square begins
+        # A change touches one column's features, one or two of them: the outer product of its few entries.
+        pairs = _pairs_in_rows(steps)
+        column = self.columns[pairs.line]
+        cell = place[column] + (pairs.left - first[column]) * width[column] + (pairs.right - first[column])
+        n = len(training)
+        grams = sp.csr_array((pairs.product, (self.rows[pairs.line], cell)), shape=(n, place[-1]))
+        line = np.repeat(np.arange(len(self)), np.diff(steps.indptr))
+        moments = sp.csr_array(
+            (steps.data * self.answers[line], (self.rows[line], steps.indices)), shape=(n, steps.shape[1])
+        )
+        return ColumnSystems(grams, moments, width)
+
+
+@dataclass
+class _Pairs:
+    line: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    product: np.ndarray
+
+
+def _pairs_in_rows(matrix: sp.csr_array) -> _Pairs:
+    """All pairs of entries that stand in one row of a matrix, with their products."""
+    counts = np.diff(matrix.indptr)
+    line = np.repeat(np.arange(len(counts)), counts)
+    repeats = counts[line]
+    left = np.repeat(np.arange(matrix.nnz), repeats)
+    # For each entry, run through all entries of its row.
+    within = np.arange(len(left)) - np.repeat(np.cumsum(repeats) - repeats, repeats)
+    right = matrix.indptr[line[left]] + within
+    return _Pairs(line[left], matrix.indices[left], matrix.indices[right], matrix.data[left] * matrix.data[right])
+
+
+@dataclass
+class ColumnSystems:
+    """Every training row's part in the systems Σ Δx Δxᵀ β = Σ Δx Δf, a small one for each original column."""
+
+    grams: sp.csr_array  # (training rows, cells of all columns' squares)
+    moments: sp.csr_array  # (training rows, features)
+    width: np.ndarray  # (columns,) features of each column
+
+    def slopes(self, weights: sp.csr_array, prior: float, penalty: float) -> np.ndarray:
+        """Slopes for rows that weigh the training rows so: (rows, features), in feature units and deviations of f.
+
+        ``prior`` is how much all training rows count together, beside the weighted ones; ``penalty`` pulls to zero, in
+        shares of the mean square of a column's changes. Weights of a row sum to 1.
+        """
+        overall = np.full((1, self.grams.shape[0]), 1 / self.grams.shape[0])
+        every_gram, every_moment = overall @ self.grams, overall @ self.moments
+        grams = np.asarray((weights @ self.grams).todense()) + prior * every_gram
+        moments = np.asarray((weights @ self.moments).todense()) + prior * every_moment
+        slopes = np.empty_like(moments)
+        cell = feature = 0
+        for size in self.width.tolist():
+            ridge = penalty * self.mean_square(every_gram, cell, size)
+            system = grams[:, cell : cell + size**2].reshape(-1, size, size) + ridge * np.eye(size)
+            target = moments[:, feature : feature + size]
+            if size == 1:
+                slopes[:, feature] = target[:, 0] / system[:, 0, 0]
+            else:
+                slopes[:, feature : feature + size] = np.linalg.solve(system, target[:, :, None])[:, :, 0]
+            cell, feature = cell + size**2, feature + size
+        return slopes
+
+    def touched(self, weights: sp.csr_array) -> np.ndarray:
+        """Which features some weighted row's changes moved: (rows, features) bool."""
+        diagonal = np.concatenate(
+            [start + np.arange(size) * (size + 1) for start, size in zip(self._starts(), self.width, strict=True)]
+        )
+        return np.asarray((weights @ self.grams[:, diagonal]).todense()) > 0
+
+    def standard_errors(self, weights: sp.csr_array, slopes: np.ndarray, prior: float, penalty: float) -> np.ndarray:
+        """Robust (sandwich) errors of one row's slopes, the rows with recorded changes taken as drawn: (features,)."""
+        overall = np.full((1, self.grams.shape[0]), 1 / self.grams.shape[0])
+        every = overall @ self.grams
+        gram = np.asarray((weights @ self.grams).todense())[0] + prior * every[0]
+        moments, grams = self.moments[weights.indices].toarray(), self.grams[weights.indices].toarray()
+        errors = np.empty_like(slopes)
+        feature = 0
+        for cell, size in zip(self._starts(), self.width.tolist(), strict=True):
+            own, square = slice(feature, feature + size), slice(cell, cell + size**2)
+            ridge = penalty * self.mean_square(every, cell, size)
+            inverse = np.linalg.inv(gram[square].reshape(size, size) + ridge * np.eye(size))
+            scores = moments[:, own] - grams[:, square].reshape(-1, size, size) @ slopes[own]
+            errors[own] = np.sqrt(((weights.data[:, None] * scores @ inverse) ** 2).sum(axis=0))
+            feature += size
+        return errors
+
+    def _starts(self) -> list[int]:
+        """Where each column's square begins among the cells."""
+        return np.concatenate([[0], np.cumsum(self.width**2)[:-1]]).tolist()
+
+    @staticmethod
+    def mean_square(every_gram: np.ndarray, cell: int, size: int) -> float:
+        """Mean square change of a column's features over all training rows; 1 for a column that was never changed."""
+        mean = float(every_gram[0, cell : cell + size**2 : size + 1].mean())
+        return mean if mean > 0 else 1.0

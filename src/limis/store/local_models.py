@@ -1,0 +1,145 @@
+"""The local model of an explainer, its weighting included, as plain data and arrays, and back."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+
+from limis.changes import ColumnSystems
+from limis.copies import ChangedCopies
+from limis.errors import StoreError
+from limis.retrieval import Forest, LeafIndex, LevelMeans, Retriever
+from limis.rows import TrainingRows
+from limis.store.plain import checked
+from limis.two_scales import TwoScales
+from limis.walk import LocalModel, OneScale
+from limis.weighting import ForestWeighting, PairwiseEstimator, PairwiseWeighting
+from limis.weighting.factored import FactoredEstimator
+from limis.weighting.towers import TowerSlopes
+
+if TYPE_CHECKING:
+    from limis.explainer import LimisExplainer
+
+Arrays = dict[str, np.ndarray]
+
+
+def pack_local_model(model: LocalModel) -> tuple[dict[str, Any], Arrays]:
+    """What goes into the manifest, and what among the arrays."""
+    if isinstance(model, TwoScales):
+        return _pack_two_scales(model)
+    if isinstance(model, OneScale) and isinstance(model.weighting, ForestWeighting):
+        weighting = model.weighting
+        described, arrays = _pack_retriever(weighting.retriever)
+        options = {"n_candidates": weighting.n_candidates, "scale": weighting.scale}
+        return {"kind": "forest", "retriever": described, **options}, arrays
+    if isinstance(model, OneScale) and isinstance(model.weighting, PairwiseWeighting):
+        estimator = model.weighting.estimator
+        return {"kind": "pairwise", "inputs": estimator.inputs}, _pack_estimator(estimator)
+    raise StoreError(f"an explainer that explains by {type(model).__name__} cannot be saved")
+
+
+def unpack_local_model(
+    described: dict[str, Any], arrays: Arrays, training: TrainingRows, explainer: LimisExplainer
+) -> LocalModel:
+    """The inverse of `pack_local_model`."""
+    options = dict(described)
+    kind = options.pop("kind")
+    if kind == "two scales":
+        return _unpack_two_scales(options, arrays, training)
+    if kind == "forest":
+        retriever = _unpack_retriever(options.pop("retriever"), arrays, training, len(training))
+        weighting: Any = ForestWeighting(retriever, **checked(ForestWeighting, options))
+    elif kind == "pairwise":
+        with torch.random.fork_rng(devices=[]):  # what is drawn here is replaced: the user's generator stays put
+            estimator = PairwiseEstimator(training.features.shape[1], options["inputs"])
+        weighting = PairwiseWeighting(_unpack_estimator(estimator, arrays))
+    else:
+        raise TypeError(f"no local model is called {kind!r}")
+    return OneScale(weighting, explainer.inference, int(explainer.random_state))
+
+
+def _pack_two_scales(model: TwoScales) -> tuple[dict[str, Any], Arrays]:
+    described, arrays = _pack_retriever(model.retriever)
+    arrays |= {f"copies.{field.name}": getattr(model.copies, field.name) for field in fields(ChangedCopies)}
+    for name in ("grams", "moments"):
+        arrays |= _pack_sparse(f"systems.{name}", getattr(model.systems, name))
+    arrays["systems.width"] = model.systems.width
+    towers = None
+    if isinstance(model.slope_weighting, TowerSlopes):
+        towers = model.slope_weighting.estimator.form
+        arrays |= _pack_estimator(model.slope_weighting.estimator)
+    options = {name: getattr(model, name) for name in ("n_candidates", "prior", "level_from", "reach")}
+    return {"kind": "two scales", "retriever": described, "towers": towers, **options}, arrays
+
+
+def _unpack_two_scales(options: dict[str, Any], arrays: Arrays, training: TrainingRows) -> TwoScales:
+    copies = ChangedCopies(**{field.name: arrays[f"copies.{field.name}"] for field in fields(ChangedCopies)})
+    retriever = _unpack_retriever(options.pop("retriever"), arrays, training, len(training) + len(copies.origin))
+    width, n = arrays["systems.width"], len(training)
+    systems = ColumnSystems(
+        _unpack_sparse("systems.grams", arrays, (n, int((width**2).sum()))),
+        _unpack_sparse("systems.moments", arrays, (n, int(width.sum()))),
+        width,
+    )
+    form = options.pop("towers")
+    towers = None
+    if form is not None:
+        with torch.random.fork_rng(devices=[]):
+            estimator = FactoredEstimator(training.features.shape[1], form)
+        towers = TowerSlopes(_unpack_estimator(estimator, arrays))
+    return TwoScales(retriever, copies, systems, towers, **checked(TwoScales, options))
+
+
+def _pack_retriever(retriever: Retriever) -> tuple[dict[str, Any], Arrays]:
+    forest, levels = retriever.forest, retriever.levels
+    arrays = {f"forest.{name}": getattr(forest, name) for name in _forest_arrays()}
+    arrays |= _pack_sparse("leaves", retriever.index.shares)
+    arrays["in_bag"] = np.packbits(retriever.in_bag)
+    arrays["origin"] = retriever.origin
+    arrays["levels.sums"], arrays["levels.counts"] = np.concatenate(levels.sums), np.concatenate(levels.counts)
+    arrays["levels.sizes"] = np.array([len(sums) for sums in levels.sums])
+    return {"depth": forest.depth, "overall": levels.overall}, arrays
+
+
+def _unpack_retriever(described: dict[str, Any], arrays: Arrays, training: TrainingRows, n_rows: int) -> Retriever:
+    parts: dict[str, Any] = {name: arrays[f"forest.{name}"] for name in _forest_arrays()}
+    forest = Forest(**parts, **checked(Forest, {"depth": described["depth"]}))
+    shares = _unpack_sparse("leaves", arrays, (forest.n_leaves, n_rows))
+    in_bag = np.unpackbits(arrays["in_bag"], count=len(training) * forest.n_trees).astype(bool)
+    ends = np.cumsum(arrays["levels.sizes"])[:-1]
+    sums, counts = (np.split(arrays[f"levels.{name}"], ends) for name in ("sums", "counts"))
+    levels = LevelMeans(sums, counts, **checked(LevelMeans, {"overall": described["overall"]}))
+    return Retriever(forest, LeafIndex(shares), in_bag.reshape(len(training), forest.n_trees), levels, arrays["origin"])
+
+
+def _forest_arrays() -> list[str]:
+    return [field.name for field in fields(Forest) if field.name != "depth"]
+
+
+def _pack_sparse(name: str, matrix: sp.csr_array) -> Arrays:
+    return {f"{name}.{part}": getattr(matrix, part) for part in ("data", "indices", "indptr")}
+
+
+def _unpack_sparse(name: str, arrays: Arrays, shape: tuple[int, int]) -> sp.csr_array:
+    data, indices, starts = (arrays[f"{name}.{part}"] for part in ("data", "indices", "indptr"))
+    matrix = sp.csr_array((data, indices, starts), shape=shape)
+    matrix.check_format(full_check=True)  # products with it read wherever its indices point
+    return matrix
+
+
+def _pack_estimator(estimator: torch.nn.Module) -> Arrays:
+    return {f"estimator.{name}": tensor.cpu().numpy() for name, tensor in estimator.state_dict().items()}
+
+
+def _unpack_estimator(estimator: Any, arrays: Arrays) -> Any:
+    state = {
+        name.removeprefix("estimator."): torch.as_tensor(array)
+        for name, array in arrays.items()
+        if name.startswith("estimator.")
+    }
+    estimator.load_state_dict(state)
+    return estimator

@@ -1,0 +1,137 @@
+"""Two scales: narrow rows say how high, broad rows say which way.
+
+The level comes from the rows a forest finds nearest to the row, where the black box says much the same. The slopes come
+from what the black box did when columns of such rows were changed (`limis.changes`), with weights of their own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+
+from limis.changes import ColumnSystems
+from limis.copies import ChangedCopies
+from limis.retrieval import Retriever
+from limis.retrieval.index import strongest
+from limis.rows import TrainingRows
+from limis.walk import GlobalFit, LocalFits, as_sparse
+
+PENALTY = 0.001  # on the slopes, in shares of the mean square of a column's recorded changes
+
+
+class SlopeWeighting(Protocol):
+    """Which training rows' recorded changes speak for a row."""
+
+    def weights(self, training: TrainingRows, values: np.ndarray) -> sp.csr_array:
+        """(rows, training rows), a row's equals without weight."""
+        ...
+
+
+@dataclass
+class TwoScales:
+    """Level from the forest's narrow rows, slopes from recorded changes."""
+
+    retriever: Retriever
+    copies: ChangedCopies
+    systems: ColumnSystems
+    slope_weighting: SlopeWeighting | None  # None: the forest's rows speak for the slopes too
+    n_candidates: int
+    prior: float  # how much the changes of all training rows count beside the weighted ones
+    level_from: Literal["forest", "slopes"] = "forest"  # whose rows say how high
+    # How much of the way from the narrow rows' mean to the row itself the slopes may carry the level. Where rows are
+    # far and the black box bends, slopes that are right at the row lead astray on that way.
+    reach: float = 1.0
+    _features: np.ndarray | None = field(default=None, init=False, repr=False)
+
+    def candidates(self, training: TrainingRows) -> int:
+        """How many rows the level may rest on."""
+        return min(self.n_candidates, len(training))
+
+    def fit(self, training: TrainingRows, fallback: GlobalFit, values: np.ndarray) -> LocalFits:
+        """Slopes first; then the level that makes them fit the narrow rows."""
+        broad = None if self.slope_weighting is None else self.slope_weighting.weights(training, values)
+        if broad is not None and self.level_from == "slopes":
+            near = sp.hstack([broad, sp.csr_array((len(values), len(self.copies.origin)))], format="csr")
+        else:
+            near = self.retriever.proximity(training, values)
+        rows, weights = strongest(near, self.candidates(training))
+        weights /= np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
+        by_origin = self.retriever.by_origin(as_sparse(rows, weights, near.shape[1]))
+        broad = by_origin if broad is None else broad
+        broad_share = _summing_to_one(broad)
+        slopes = self.systems.slopes(broad_share, self.prior, PENALTY) * training.unit
+        unknown = training.table.is_level & ~self.systems.touched(broad_share)
+        return self._with_level(training, fallback, values, (rows, weights), slopes, unknown, (by_origin, broad))
+
+    def standard_errors(self, training: TrainingRows, fits: LocalFits) -> np.ndarray:
+        """Robust errors of the slopes, in feature units: (rows, features)."""
+        errors = np.full_like(fits.coefficients, np.nan)
+        for row in np.flatnonzero(~fits.empty):
+            weights = _summing_to_one(sp.csr_array(fits.slope_weights[[row]]))
+            slopes = fits.coefficients[row] / training.unit
+            errors[row] = self.systems.standard_errors(weights, slopes, self.prior, PENALTY) * training.unit
+        return errors
+
+    def _with_level(
+        self,
+        training: TrainingRows,
+        fallback: GlobalFit,
+        values: np.ndarray,
+        narrow: tuple[np.ndarray, np.ndarray],
+        slopes: np.ndarray,
+        unknown: np.ndarray,
+        reported: tuple[sp.csr_array, sp.csr_array],
+    ) -> LocalFits:
+        rows, share = narrow
+        features, outputs = self._all_rows(training)
+        near, heights = features[rows], outputs[rows]  # (rows, candidates, features), (rows, candidates)
+        means = (near * share[:, :, None]).sum(axis=1)
+        levels = (heights * share).sum(axis=1)
+        centred = near - means[:, None, :]
+        spread = np.sqrt((centred**2 * share[:, :, None]).sum(axis=1))
+        deviations = heights - levels[:, None]
+        residuals = deviations - self.reach * (centred * slopes[:, None, :]).sum(axis=2)
+        empty = share.max(axis=1) >= 1 - 1e-6
+        empty |= share.sum(axis=1) <= 0
+        residual, total = (_leave_one_out(part, share) for part in (residuals, deviations))
+        features_here = training.table.features(values)
+        levels -= (1 - self.reach) * (slopes * (features_here - means)).sum(axis=1)
+        slopes[empty], means[empty], levels[empty] = fallback.coefficients, fallback.feature_means, fallback.level
+        residual[empty], total[empty] = fallback.residual_mean_square, fallback.spread_mean_square
+        return LocalFits(
+            features=features_here,
+            coefficients=slopes,
+            feature_means=means,
+            feature_spread=spread,
+            levels=levels,
+            residual_mean_square=residual,
+            spread_mean_square=total,
+            unknown=unknown & (means <= 0),
+            empty=empty,
+            weights=reported[0],
+            slope_weights=reported[1],
+            scale=np.ones(len(values)),
+        )
+
+    def _all_rows(self, training: TrainingRows) -> tuple[np.ndarray, np.ndarray]:
+        """Features and outputs of training rows and copies."""
+        if self._features is None:
+            self._features = training.table.features(np.concatenate([training.values, self.copies.values]))
+        copies = self.copies.outputs * training.unit + training.overall_mean
+        return self._features, np.concatenate([training.outputs, copies])
+
+
+def _leave_one_out(residuals: np.ndarray, share: np.ndarray) -> np.ndarray:
+    """Weighted mean square of the residuals, each row left out of the mean in turn."""
+    return (share * (residuals / np.maximum(1 - share, 1e-3)) ** 2).sum(axis=1)
+
+
+def _summing_to_one(weights: sp.csr_array) -> sp.csr_array:
+    total = np.asarray(weights.sum(axis=1)).ravel()
+    share = sp.csr_array(weights.multiply(1 / np.where(total > 0, total, 1.0)[:, None]))
+    # In one order: else the sums made of them would round by how many rows are explained together.
+    share.sort_indices()
+    return share
