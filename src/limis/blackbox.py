@@ -225,7 +225,7 @@ def _ask(ask: Ask, frame: pd.DataFrame) -> np.ndarray:
         answer = ask(frame)
     except NotFittedError as error:
         raise BlackBoxError(f"the model was never fitted; call its fit first ({error})") from error
-    except Exception as error:
+    except Exception as error:  # the model is the user's code: whatever it raises is reported with its row
         row = _first_failing_row(ask, frame)
         raise BlackBoxError(f"the black box raised {type(error).__name__} on {row}: {error}") from error
     if answer.ndim not in (1, 2) or len(answer) != len(frame):

@@ -102,12 +102,16 @@ class Explanations:
 
     @property
     def base_values(self) -> pd.Series:
-        """The neighbourhood's mean output: where each telling of contributions starts."""
+        """The neighbourhood's level, where each telling of contributions starts.
+
+        Its mean output, unless two scales were chosen with a ``reach`` below 1 (see ``choices_``): then the level from
+        which the slopes meet what the neighbourhood says of the row.
+        """
         return pd.Series(self.fits.levels, index=self.index, name="base_value")
 
     @property
     def neighbourhood_shift(self) -> pd.Series:
-        """How far the neighbourhood's mean lies from the overall mean of the training rows."""
+        """How far the neighbourhood's level lies from the overall mean of the training rows."""
         return (self.base_values - self.training.overall_mean).rename("neighbourhood_shift")
 
     @cached_property

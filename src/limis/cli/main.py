@@ -71,7 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             # Whoever read the output wanted no more of it. Python would complain once more at its own end.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return PIPE_CLOSED
-        except Exception as error:
+        except Exception as error:  # a command ends with one line, never with a traceback
             if os.environ.get("LIMIS_DEBUG") == "1":
                 raise
             _say(f"error: {_words(error)}")

@@ -79,7 +79,7 @@ def _steps(one: Explanation, numbers: Numbers) -> Iterator[str]:
     rows = count(len(training.frame), "training row", "training rows")
     yield stop(f"all {rows}, on average", training.overall_mean)
     alike = max(1, round(float(one.fidelity["effective_rows"])))
-    yield stop(f"rows like this one ({alike:,} in effect), on average", one.base_value, one.neighbourhood_shift)
+    yield stop(f"rows like this one ({alike:,} in effect)", one.base_value, one.neighbourhood_shift)
     yield stop("this row, as explained", one.local_prediction, one.local_prediction - one.base_value)
 
 
