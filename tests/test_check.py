@@ -40,7 +40,7 @@ def test_the_bound_covers_new_rows(fitted):
     probes = ProbeRows.ask(
         explainer.training_, rows.reset_index(drop=True), found.model_outputs.to_numpy(), np.random.default_rng(9)
     )
-    errors, asked = errors_on_changes(found.fits, probes)
+    errors, asked = errors_on_changes(found.training.table, found.fits, probes)
     covered = (errors[asked] <= found.fidelity["change_error_bound"].to_numpy()[asked]).mean()
     # 95% is promised on average over calibration sets of 200 rows (deviation .015); 700 test rows add .008.
     assert covered > 0.95 - 4 * 0.017
@@ -52,7 +52,7 @@ def test_the_bound_tells_good_explanations_from_bad(fitted):
     probes = ProbeRows.ask(
         explainer.training_, rows.reset_index(drop=True), found.model_outputs.to_numpy(), np.random.default_rng(9)
     )
-    errors, _ = errors_on_changes(found.fits, probes)
+    errors, _ = errors_on_changes(found.training.table, found.fits, probes)
     bound = found.fidelity["change_error_bound"].to_numpy()
     low = bound < np.median(bound)
     assert errors[low].mean() < errors[~low].mean()

@@ -103,14 +103,13 @@ def check(found, people):
     assert not found.fidelity["trusted"].any()
     np.testing.assert_allclose(found.base_values + found.contributions.sum(axis=1), found.local_predictions)
     asked = ProbeRows.ask(found.training, people, found.outputs, np.random.default_rng(0))
-    assert np.isfinite(list(judge(found.fits, asked).values())).all()
+    assert np.isfinite(list(judge(found.training.table, found.fits, asked).values())).all()
     # What a model says of changes does not depend on which other rows are there, and staying is no change.
     np.testing.assert_array_equal(found.fits.changes(np.arange(len(people)), found.fits.features), 0)
     some = np.array([3, 0])
     part, moves = found[some], asked.part(some).asked
-    np.testing.assert_array_equal(
-        part.fits.changes(moves.rows, moves.features), found.fits.changes(some[moves.rows], moves.features)
-    )
+    moved = found.training.table.features(moves.values)
+    np.testing.assert_array_equal(part.fits.changes(moves.rows, moved), found.fits.changes(some[moves.rows], moved))
     np.testing.assert_array_equal(part.local_predictions, found.local_predictions.iloc[some])
 
 

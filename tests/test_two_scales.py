@@ -1,5 +1,7 @@
 """Slopes from recorded changes, levels from narrow rows."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,9 +15,10 @@ from limis.datasets import make_synthetic
 from limis.metrics import awd, selection_auc
 from limis.rows import TrainingRows
 from limis.table import Table
-from limis.training import slopes as tower_training
-from limis.training.slopes import train_tower_slopes
-from limis.weighting.towers import estimator_inputs
+from limis.training import ProbeRows
+from limis.training import slopes as slope_training
+from limis.training.slopes import train_slopes
+from limis.weighting.learned import estimator_inputs
 
 
 def training_rows(frame, black_box):
@@ -57,7 +60,7 @@ def test_systems_give_least_squares_slopes_of_the_weighted_changes(mixed, record
     rng = np.random.default_rng(2)
     weights = rng.random(len(mixed))
     weights /= weights.sum()
-    found = recorded.systems(mixed).slopes(sp.csr_array(weights[None]), prior=0.0, penalty=1e-9)[0]
+    found = recorded.systems(mixed.table, mixed.values).slopes(sp.csr_array(weights[None]), prior=0.0, penalty=1e-9)[0]
     table = mixed.table
     steps = table.features(recorded.values) - table.features(mixed.values[recorded.rows])
     for column in (0, 1):
@@ -70,14 +73,18 @@ def test_systems_give_least_squares_slopes_of_the_weighted_changes(mixed, record
 
 def test_an_additive_black_box_is_recovered_exactly(mixed, recorded):
     weights = sp.csr_array(np.full((1, len(mixed)), 1 / len(mixed)))
-    found = recorded.systems(mixed).slopes(weights, prior=0.0, penalty=1e-9)[0] * mixed.unit / mixed.table.feature_scale
+    found = (
+        recorded.systems(mixed.table, mixed.values).slopes(weights, prior=0.0, penalty=1e-9)[0]
+        * mixed.unit
+        / mixed.table.feature_scale
+    )
     assert found[0] == pytest.approx(2, abs=1e-5)
     bern, oslo, rome = found[1:]
     assert (rome - oslo, rome - bern) == (pytest.approx(3, abs=1e-4), pytest.approx(0.5, abs=1e-4))
 
 
 def test_a_strong_prior_gives_the_slopes_of_all_rows(mixed, recorded):
-    systems = recorded.systems(mixed)
+    systems = recorded.systems(mixed.table, mixed.values)
     everyone = sp.csr_array(np.full((1, len(mixed)), 1 / len(mixed)))
     one = sp.csr_array(([1.0], ([0], [3])), shape=(1, len(mixed)))
     strong = systems.slopes(one, prior=1e6, penalty=0.001 * 1e6)
@@ -85,9 +92,11 @@ def test_a_strong_prior_gives_the_slopes_of_all_rows(mixed, recorded):
 
 
 def test_errors_of_slopes_shrink_with_the_rows_they_rest_on(mixed, recorded):
-    systems = recorded.systems(mixed)
+    systems = recorded.systems(mixed.table, mixed.values)
     noisy = recorded.answers + np.random.default_rng(0).normal(size=len(recorded)) * 0.1
-    systems = RecordedChanges(recorded.rows, recorded.columns, recorded.values, recorded.outputs, noisy).systems(mixed)
+    systems = RecordedChanges(recorded.rows, recorded.columns, recorded.values, recorded.outputs, noisy).systems(
+        mixed.table, mixed.values
+    )
     errors = []
     for n in (30, 120):
         weights = sp.csr_array((np.full(n, 1 / n), (np.zeros(n, dtype=int), np.arange(n))), shape=(1, len(mixed)))
@@ -105,9 +114,9 @@ def test_estimators_see_ranks_and_levels(mixed):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "most"), [("Syn1", 0.1), ("Syn4", 0.2)])
-def test_towers_find_the_rows_of_the_same_behaviour(name, most, monkeypatch):
+def test_learned_weights_find_the_rows_of_the_same_behaviour(name, most, monkeypatch):
     # 300 steps on 500 rows, one seed: well below the global ridge's .75 and .51; the bounds leave room for chance.
-    monkeypatch.setattr(tower_training, "STEPS", 300)
+    monkeypatch.setattr(slope_training, "STEPS", 300)
     data, test = (make_synthetic(name, n, random_state=seed) for n, seed in ((500, 0), (200, 1)))
     explainer = LimisExplainer(data.black_box).fit(data.features)
     found = explainer.explain(test.features)
@@ -117,13 +126,39 @@ def test_towers_find_the_rows_of_the_same_behaviour(name, most, monkeypatch):
         assert selection_auc(found.slope_weights, regime, test.regime) > 0.9
 
 
-def test_training_towers_repeats_with_its_seed_and_leaves_the_global_one_alone(mixed, recorded):
+def test_training_repeats_with_its_seed_and_leaves_the_global_one_alone(mixed, recorded):
     before = torch.get_rng_state()
-    systems = recorded.systems(mixed)
-    first, second = (train_tower_slopes(mixed, recorded, systems, 5).weights(mixed, mixed.values[:4]) for _ in range(2))
+    systems = recorded.systems(mixed.table, mixed.values)
+    nobody = ProbeRows(mixed.values[:0], mixed.outputs[:0])
+    first, second = (
+        train_slopes(mixed, recorded, systems, nobody, 5).weights(mixed, mixed.values[:4]) for _ in range(2)
+    )
     np.testing.assert_array_equal(first.toarray(), second.toarray())
     assert torch.equal(before, torch.get_rng_state())
     assert (first.toarray()[np.arange(4), np.arange(4)] == 0).all()  # no row speaks for itself
+
+
+def test_held_out_rows_decide_which_estimator_is_kept(monkeypatch):
+    # Answers turned round: the longer it trains, the worse it foresees them, so an early estimator must be kept.
+    data, held_out = (make_synthetic("Syn1", n, random_state=seed) for n, seed in ((300, 0), (60, 1)))
+    training = training_rows(data.features, data.black_box)
+    rng = np.random.default_rng(0)
+    recorded = RecordedChanges.ask(training, rng)
+    probes = ProbeRows.ask(training, held_out.features, held_out.outputs, rng)
+    systems = recorded.systems(training.table, training.values)
+    monkeypatch.setattr(slope_training, "STEPS", 60)
+    monkeypatch.setattr(slope_training, "CHECK_EVERY", 1)
+
+    def error(probes):
+        weights = train_slopes(training, recorded, systems, probes, 0).weights(training, turned.values)
+        slopes = systems.slopes(sp.csr_array(weights / weights.sum(axis=1)[:, None]), 0.0, 0.001) * training.unit
+        steps = turned.asked.values - turned.values[turned.asked.rows]
+        foreseen = (steps / training.table.feature_scale * slopes[turned.asked.rows]).sum(axis=1)
+        return np.abs(foreseen - turned.asked.changes).mean()
+
+    turned = replace(probes, asked=replace(probes.asked, changes=-probes.asked.changes))
+    nobody = ProbeRows(training.values[:0], training.outputs[:0])
+    assert error(turned) < 0.9 * error(nobody)
 
 
 def test_level_and_slopes_are_told_apart_and_add_up():

@@ -12,10 +12,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from limis.copies import ChangedCopies
-from limis.perturb import Moves, draw_moves, moved_frame, moved_values
+from limis.perturb import MAX_SINGLE, Moves, draw_moves, moved_frame, moved_values
 from limis.rows import TrainingRows
+from limis.table import Table
 
 MAX_QUESTIONS = 600_000
+MAX_ROUNDS = 3  # how often each column of a row is changed, where there are questions enough
+# What changes of the explained row's own column count, beside those of all other rows together.
+OWN_CHANGES = 2.0
 # Fewer donors than rows: a near value is near enough, and the search costs rows × donors.
 DONORS = 6_000
 
@@ -35,14 +39,16 @@ class RecordedChanges:
 
     @classmethod
     def ask(cls, training: TrainingRows, rng: np.random.Generator) -> RecordedChanges:
-        """Change every training row's columns, one at a time, and ask the black box; fewer rows where many columns."""
+        """Change every training row's columns, one at a time, and ask the black box.
+
+        Short tables are gone through several times; of long or wide ones only some rows are changed.
+        """
         rows = np.arange(len(training))
-        most = max(1, MAX_QUESTIONS // min(len(training.table.columns), 32))
+        most = max(1, MAX_QUESTIONS // min(len(training.table.columns), MAX_SINGLE))
         if len(rows) > most:
             rows = np.sort(rng.choice(rows, most, replace=False))
-        moves = draw_moves(training.table, training.values[rows], training.values, rng, pool_size=DONORS)
-        single = moves.changed.sum(axis=1) == 1
-        moves = Moves(rows[moves.rows[single]], moves.donors[single], moves.changed[single])
+        rounds = [_single_moves(training, rows, rng) for _ in range(min(MAX_ROUNDS, most // len(rows)))]
+        moves = Moves.join(rounds)
         asked = moved_frame(training.table, training.frame, training.frame, moves)
         outputs = training.black_box.outputs(asked) if len(moves) else np.empty(0)
         outputs = (outputs - training.overall_mean) / training.unit
@@ -57,10 +63,12 @@ class RecordedChanges:
             chosen = np.sort(rng.choice(chosen, most, replace=False))
         return ChangedCopies(self.values[chosen], self.outputs[chosen], self.rows[chosen])
 
-    def systems(self, training: TrainingRows) -> ColumnSystems:
-        """The normal equations of every training row, to be weighed and added."""
-        table = training.table
-        steps = sp.csr_array(table.features(self.values) - table.features(training.values[self.rows]))
+    def systems(self, table: Table, before: np.ndarray) -> ColumnSystems:
+        """The normal equations of every row, to be weighed and added; ``before`` are the values of all rows.
+
+        Several changes of one column of a row count together as one.
+        """
+        steps = sp.csr_array(table.features(self.values) - table.features(before[self.rows]))
         owner = table.feature_column
         width = np.bincount(owner)
         first = np.concatenate([[0], np.cumsum(width)[:-1]])
@@ -69,13 +77,23 @@ class RecordedChanges:
         pairs = _pairs_in_rows(steps)
         column = self.columns[pairs.line]
         cell = place[column] + (pairs.left - first[column]) * width[column] + (pairs.right - first[column])
-        n = len(training)
-        grams = sp.csr_array((pairs.product, (self.rows[pairs.line], cell)), shape=(n, place[-1]))
+        n = len(before)
+        counts = np.bincount(self.rows * len(width) + self.columns, minlength=n * len(width))
+        share = 1 / counts[self.rows * len(width) + self.columns]
+        grams = sp.csr_array((pairs.product * share[pairs.line], (self.rows[pairs.line], cell)), shape=(n, place[-1]))
         line = np.repeat(np.arange(len(self)), np.diff(steps.indptr))
         moments = sp.csr_array(
-            (steps.data * self.answers[line], (self.rows[line], steps.indices)), shape=(n, steps.shape[1])
+            (steps.data * (self.answers * share)[line], (self.rows[line], steps.indices)), shape=(n, steps.shape[1])
         )
         return ColumnSystems(grams, moments, width)
+
+
+def _single_moves(training: TrainingRows, rows: np.ndarray, rng: np.random.Generator) -> Moves:
+    """One move of every column of these training rows that can be moved."""
+    moves = draw_moves(training.table, training.values[rows], training.values, rng, pool_size=DONORS)
+    single = moves.taken(moves.changed.sum(axis=1) == 1)
+    single.rows = rows[single.rows]
+    return single
 
 
 @dataclass
@@ -98,6 +116,10 @@ def _pairs_in_rows(matrix: sp.csr_array) -> _Pairs:
     return _Pairs(line[left], matrix.indices[left], matrix.indices[right], matrix.data[left] * matrix.data[right])
 
 
+def _traces(systems: np.ndarray) -> np.ndarray:
+    return np.trace(systems, axis1=1, axis2=2)
+
+
 @dataclass
 class ColumnSystems:
     """Every training row's part in the systems Σ Δx Δxᵀ β = Σ Δx Δf, a small one for each original column."""
@@ -106,28 +128,42 @@ class ColumnSystems:
     moments: sp.csr_array  # (training rows, features)
     width: np.ndarray  # (columns,) features of each column
 
-    def slopes(self, weights: sp.csr_array, prior: float, penalty: float) -> np.ndarray:
+    def slopes(
+        self, weights: sp.csr_array, prior: float, penalty: float, own: ColumnSystems | None = None
+    ) -> np.ndarray:
         """Slopes for rows that weigh the training rows so: (rows, features), in feature units and deviations of f.
 
         ``prior`` is how much all training rows count together, beside the weighted ones; ``penalty`` pulls to zero, in
-        shares of the mean square of a column's changes. Weights of a row sum to 1.
+        shares of the mean square of a column's changes. Weights of a row sum to 1. ``own`` holds changes of the
+        explained rows themselves, which count `OWN_CHANGES`.
         """
         overall = np.full((1, self.grams.shape[0]), 1 / self.grams.shape[0])
         every_gram, every_moment = overall @ self.grams, overall @ self.moments
         grams = np.asarray((weights @ self.grams).todense()) + prior * every_gram
         moments = np.asarray((weights @ self.moments).todense()) + prior * every_moment
+        own_grams, own_moments = (None, None) if own is None else (own.grams.toarray(), own.moments.toarray())
         slopes = np.empty_like(moments)
         cell = feature = 0
         for size in self.width.tolist():
             ridge = penalty * self.mean_square(every_gram, cell, size)
             system = grams[:, cell : cell + size**2].reshape(-1, size, size) + ridge * np.eye(size)
             target = moments[:, feature : feature + size]
+            if own_grams is not None and own_moments is not None:
+                theirs = own_grams[:, cell : cell + size**2].reshape(-1, size, size)
+                # Their steps may be shorter, which makes them no less true of the row.
+                counted = OWN_CHANGES * _traces(system) / np.maximum(_traces(theirs), 1e-12)
+                system = system + counted[:, None, None] * theirs
+                target = target + counted[:, None] * own_moments[:, feature : feature + size]
             if size == 1:
                 slopes[:, feature] = target[:, 0] / system[:, 0, 0]
             else:
                 slopes[:, feature : feature + size] = np.linalg.solve(system, target[:, :, None])[:, :, 0]
             cell, feature = cell + size**2, feature + size
         return slopes
+
+    def part(self, rows: slice) -> ColumnSystems:
+        """Those of some rows."""
+        return ColumnSystems(self.grams[rows], self.moments[rows], self.width)
 
     def touched(self, weights: sp.csr_array) -> np.ndarray:
         """Which features some weighted row's changes moved: (rows, features) bool."""

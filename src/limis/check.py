@@ -34,10 +34,12 @@ class ChangeBound:
     measured_on: int  # calibration rows
 
     @classmethod
-    def learn(cls, fits: LocalFits, probes: ProbeRows, unit: float, rng: np.random.Generator) -> ChangeBound:
+    def learn(
+        cls, table: Table, fits: LocalFits, probes: ProbeRows, unit: float, rng: np.random.Generator
+    ) -> ChangeBound:
         """Learn the bound from finished fits of probe rows whose moves the black box was asked about."""
         signs = known_signs(fits, unit)
-        errors, asked = errors_on_changes(fits, probes)
+        errors, asked = errors_on_changes(table, fits, probes)
         asked = rng.permutation(asked)
         fitting, calibration = asked[: len(asked) // 2], asked[len(asked) // 2 :]
         if len(fitting) == 0:
@@ -89,12 +91,12 @@ def known_signs(fits: LocalFits, unit: float) -> np.ndarray:
     )
 
 
-def errors_on_changes(fits: LocalFits, probes: ProbeRows) -> tuple[np.ndarray, np.ndarray]:
+def errors_on_changes(table: Table, fits: LocalFits, probes: ProbeRows) -> tuple[np.ndarray, np.ndarray]:
     """Root mean square error over each row's moves (NaN without any), and the rows that have moves."""
     if probes.asked is None:
         return np.full(len(probes), np.nan), np.empty(0, dtype=np.int64)
     rows = probes.asked.rows
-    missed = probes.asked.changes - fits.changes(rows, probes.asked.features)
+    missed = probes.asked.changes - fits.changes(rows, table.features(probes.asked.values))
     counts = np.bincount(rows, minlength=len(probes))
     sums = np.bincount(rows, weights=missed**2, minlength=len(probes))
     with np.errstate(invalid="ignore"):

@@ -7,7 +7,7 @@ import math
 import os
 import warnings
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -42,6 +42,7 @@ class Column:
     integer: bool
     offset: float  # numbers: the value at feature zero
     scale: float  # numbers: original units per unit of the feature
+    jumps: list[float] = field(default_factory=list)  # numbers: where the black box jumps (`limis.jumps`)
 
     @property
     def is_category(self) -> bool:
@@ -55,15 +56,18 @@ class Column:
 
     @property
     def feature_levels(self) -> list[str]:
-        """The level of each of this column's features; a number's own is the empty string."""
+        """The level of each of this column's features; a number's own is the empty string, a jump reads "> 7,000"."""
         if not self.is_category:
-            return ["", MISSING] if self.has_missing else [""]
+            return ["", *map(self._above, self.jumps), *([MISSING] if self.has_missing else [])]
         shown = self.words[: self.shown_levels]
         return [*shown, OTHER] if self._has_other else shown
 
+    def _above(self, jump: float) -> str:
+        return f"> {show_days(jump) if self.kind == 'date' else format(jump, ',.15g')}"
+
     @property
     def is_level(self) -> list[bool]:
-        """Which of this column's features are levels (of a category, or missing) rather than the number itself."""
+        """Which of this column's features are 0 or 1 (a category's level, a jump, missing), not the number itself."""
         return [self.is_category or place > 0 for place in range(len(self.feature_levels))]
 
     @property
@@ -140,7 +144,8 @@ class Column:
         if not self.is_category:
             missing = ~np.isfinite(values)
             scaled = np.where(missing, 0.0, (values - self.offset) / self.scale)
-            return np.column_stack([scaled, missing]) if self.has_missing else scaled[:, None]
+            above = [values > jump for jump in self.jumps]
+            return np.column_stack([scaled, *above, missing] if self.has_missing else [scaled, *above])
         width = len(self.feature_levels)
         one_hot = np.zeros((len(values), width))
         codes = values.astype(np.int64)

@@ -15,27 +15,29 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from limis.blackbox import BlackBox, Output, connect
-from limis.changes import RecordedChanges
+from limis.changes import ColumnSystems, RecordedChanges
 from limis.check import TOLERANCE, ChangeBound
 from limis.errors import InputError
 from limis.explanation import Explanations
 from limis.given import checked_outputs, checked_weight
+from limis.jumps import find_jumps
 from limis.labels import read_labels
 from limis.metrics import nse
 from limis.progress import progress
+from limis.queries import ask_about
 from limis.retrieval import Retriever
 from limis.rows import TrainingRows
 from limis.table import Table
 from limis.training import ProbeRows, TrainingLog, TrainingPlan, choose_forest_weighting, split_probes, train_pairwise
 from limis.training.choose import N_CHOICES, PRIORS, choose_two_scales, judge
-from limis.training.slopes import train_tower_slopes
+from limis.training.slopes import train_slopes
 from limis.two_scales import SlopeWeighting, TwoScales
 from limis.walk import GlobalFit, LocalFits, LocalModel, OneScale, fit_locally
 from limis.weighting import ForestWeighting
 
 CANDIDATES, START_SCALE = 256, 10.0
-# Towers weigh all training rows for each row: with few there is nothing to learn, with many it costs too much.
-MIN_TOWER_ROWS, MAX_TOWER_ROWS = 200, 5_000
+# A learned kernel weighs all training rows for each row: few teach it nothing, and many cost too much.
+MIN_LEARNED_ROWS, MAX_LEARNED_ROWS = 200, 5_000
 MIN_TRAINING_ROWS = 2
 # More probe rows than these would sharpen no choice and only cost time.
 MAX_CHOOSING, MAX_MEASURING = 500, 1000
@@ -71,6 +73,9 @@ class LimisExplainer(BaseEstimator):
         Fit with the weights, or (as an ablation, not for two scales) on rows drawn with the weights as probabilities.
     scaling : {"standard", "minmax", "none"}, default="standard"
         How numbers are scaled before the ridge penalty sees them. Results are always in original units.
+    jumps : {"auto", "none"}, default="auto"
+        Whether a number may have features that are 1 above a value, where the black box was seen to jump there. Two
+        scales only; "none" leaves every number its slope alone.
     categorical_features : "auto" or list, default="auto"
         Names or positions of number-coded columns that are really categories.
     groups : dict, default=None
@@ -121,6 +126,7 @@ class LimisExplainer(BaseEstimator):
         "output": [StrOptions({"auto", "logit", "probability"})],
         "inference": [StrOptions({"weights", "sample"})],
         "scaling": [StrOptions({"standard", "minmax", "none"})],
+        "jumps": [StrOptions({"auto", "none"})],
         "categorical_features": [StrOptions({"auto"}), "array-like"],
         "groups": [Mapping, None],
         "tolerance": [Interval(Real, 0, None, closed="left")],
@@ -141,6 +147,7 @@ class LimisExplainer(BaseEstimator):
         output: Output = "auto",
         inference: str = "weights",
         scaling: Literal["standard", "minmax", "none"] = "standard",
+        jumps: Literal["auto", "none"] = "auto",
         categorical_features: Sequence[Any] | Literal["auto"] = "auto",
         groups: Mapping[str, Sequence[str]] | None = None,
         tolerance: float = TOLERANCE,
@@ -157,6 +164,7 @@ class LimisExplainer(BaseEstimator):
         self.output = output
         self.inference = inference
         self.scaling = scaling
+        self.jumps = jumps
         self.categorical_features = categorical_features
         self.groups = groups
         self.tolerance = tolerance
@@ -249,13 +257,14 @@ class LimisExplainer(BaseEstimator):
             probe_known = self._outputs_of(black_box, probe_frame, probe_outputs, "probe_outputs")
 
         self.training_ = TrainingRows(table, black_box, frame, table.values(frame), known, weight)
+        recorded = self._record_changes(rng) if self._on_two_scales else None
         self.global_fit_ = GlobalFit.of(self.training_)
         kept = rng.permutation(len(probe_frame))[: MAX_CHOOSING + MAX_MEASURING]
         probe_frame, probe_known = probe_frame.iloc[kept], probe_known[kept]
         probes = ProbeRows.ask(self.training_, probe_frame, probe_known, rng)
         # Rows that choose do not also measure: a number chosen for being high is no measurement.
         choosing, measuring = np.split(np.arange(len(probes)), [min(MAX_CHOOSING, len(probes) // 2)])
-        self._fit_local_model(probes.part(choosing), rng)
+        self._fit_local_model(probes.part(choosing), recorded, rng)
         self._measure(probes.part(measuring), rng)
         self.n_features_in_ = len(table.source_names)
         if not table.from_array:
@@ -303,15 +312,33 @@ class LimisExplainer(BaseEstimator):
             raise InputError(f"there is no model to ask about these rows; pass {name}")
         return black_box.outputs(frame)
 
-    def _fit_local_model(self, choosing: ProbeRows, rng: np.random.Generator) -> None:
+    @property
+    def _on_two_scales(self) -> bool:
+        can_be_asked = self.training_.black_box.can_be_asked
+        if self.weighting == "auto":
+            return self.inference == "weights" and can_be_asked
+        if self.weighting != "two-scales":
+            return False
+        if not can_be_asked:
+            raise InputError('weighting="two-scales" asks the model about changed rows; pass a model')
+        if self.inference != "weights":
+            raise InputError('weighting="two-scales" has no sampling; use weighting="forest" with inference="sample"')
+        return True
+
+    def _record_changes(self, rng: np.random.Generator) -> RecordedChanges:
+        """Ask the black box about changed training rows, and see where it jumps."""
+        recorded = RecordedChanges.ask(self.training_, rng)
+        if self.jumps == "auto":
+            self.training_ = self.training_.with_jumps(find_jumps(self.training_, recorded, rng))
+        return recorded
+
+    def _fit_local_model(self, choosing: ProbeRows, recorded: RecordedChanges | None, rng: np.random.Generator) -> None:
         """Stage 2: which rows matter for which row, and what is left open chosen on probe rows."""
         self.training_log_: list[TrainingLog] = []
         if self.weighting in PAPER_PLANS:
             self._fit_pairwise(choosing, int(rng.integers(2**31)))
-        elif self.weighting == "two-scales" or (
-            self.weighting == "auto" and self.inference == "weights" and self.training_.black_box.can_be_asked
-        ):
-            self._fit_two_scales(choosing, rng)
+        elif recorded is not None:
+            self._fit_two_scales(choosing, recorded, rng)
         else:
             self._fit_forest(choosing, rng)
 
@@ -345,25 +372,26 @@ class LimisExplainer(BaseEstimator):
         self.local_model_ = OneScale(weighting, self.inference, int(self.random_state))
         self.choices_ = pd.DataFrame(choice.to_dict() for choice in choices)
 
-    def _fit_two_scales(self, choosing: ProbeRows, rng: np.random.Generator) -> None:
+    def _fit_two_scales(self, choosing: ProbeRows, recorded: RecordedChanges, rng: np.random.Generator) -> None:
         training = self.training_
-        if not training.black_box.can_be_asked:
-            raise InputError('weighting="two-scales" asks the model about changed rows; pass a model')
-        if self.inference != "weights":
-            raise InputError('weighting="two-scales" has no sampling; use weighting="forest" with inference="sample"')
         weightings: dict[str, SlopeWeighting | None] = {"forest": None}
         with progress(3 + len(PRIORS), "fitting the explainer", bool(self.verbose)) as bar:
-            recorded = RecordedChanges.ask(training, rng)
-            systems = recorded.systems(training)
+            systems = recorded.systems(training.table, training.values)
             bar.update()
             copies = recorded.copies(len(training), rng)
             retriever = Retriever.fit(training, rng=rng, copies=copies, n_jobs=self.n_jobs)
             bar.update(2)
             seed = int(rng.integers(2**31))
-            if MIN_TOWER_ROWS <= len(training) <= MAX_TOWER_ROWS and len(recorded):
+            if MIN_LEARNED_ROWS <= len(training) <= MAX_LEARNED_ROWS and len(recorded):
                 bar.total += 2 * len(PRIORS)
-                weightings["towers"] = train_tower_slopes(
-                    training, recorded, systems, seed, time_budget=self.time_budget, verbose=bool(self.verbose)
+                weightings["learned"] = train_slopes(
+                    training,
+                    recorded,
+                    systems,
+                    choosing,
+                    seed,
+                    time_budget=self.time_budget,
+                    verbose=bool(self.verbose),
                 )
             start = TwoScales(retriever, copies, systems, None, CANDIDATES, PRIORS[1])
             self.local_model_, choices = choose_two_scales(
@@ -382,16 +410,16 @@ class LimisExplainer(BaseEstimator):
                 self.bound_ = ChangeBound.unknown(self.training_.unit)
             return
         fits = self._fits(measuring.values)
-        numbers = judge(fits, measuring)
+        numbers = judge(self.training_.table, fits, measuring)
         self.nse_ = numbers["nse"]
         if numbers["skill"] is not None:
             self.skill_ = numbers["skill"]
         if self.training_.black_box.can_be_asked:
-            self.bound_ = ChangeBound.learn(fits, measuring, self.training_.unit, rng)
+            self.bound_ = ChangeBound.learn(self.training_.table, fits, measuring, self.training_.unit, rng)
 
     # --- explain --------------------------------------------------------------------------------------
 
-    def explain(self, X: Any, *, outputs: Any = None) -> Explanations:
+    def explain(self, X: Any, *, outputs: Any = None, queries: int = 0) -> Explanations:
         """Explain rows. The black box is asked once a row, unless its outputs are given.
 
         Parameters
@@ -400,6 +428,11 @@ class LimisExplainer(BaseEstimator):
             Rows with the columns seen in `fit`, in any order.
         outputs : array, default=None
             The black box's outputs on ``X``.
+        queries : int, default=0
+            How many more questions at most to ask the black box about each row: what it does when columns of the row
+            itself move to values of near rows, no more than five a column. Slopes then rest on these answers first,
+            and foresee more. The bound on their error is still the one of explanations without questions, and their
+            intervals are not known.
         """
         check_is_fitted(self, "training_")
         training = self.training_
@@ -409,15 +442,20 @@ class LimisExplainer(BaseEstimator):
         known = None
         if outputs is not None or training.black_box.can_be_asked:
             known = self._outputs_of(training.black_box, frame, outputs, "outputs")
+        own = None
+        if queries:
+            self._check_queries(queries)
+            assert known is not None
+            own = ask_about(training, frame, values, known, queries)
         return Explanations(
             training=training,
             frame=frame,
             values=values,
-            fits=self._fits(values, show=bool(self.verbose)),
+            fits=self._fits(values, own, show=bool(self.verbose)),
             outputs=known,
             bound=self.bound_,
             tolerance=self.tolerance * training.output_deviation,
-            local_model=self.local_model_,
+            local_model=self.local_model_ if own is None else None,
         )
 
     __call__ = explain
@@ -427,10 +465,19 @@ class LimisExplainer(BaseEstimator):
         found = self.explain(X, outputs=None if self.training_.black_box.can_be_asked else y)
         return nse(found.model_outputs.to_numpy(), found.local_predictions.to_numpy())
 
-    def _fits(self, values: np.ndarray, show: bool = False) -> LocalFits:
+    def _check_queries(self, queries: Any) -> None:
+        if not isinstance(queries, Integral) or queries < 0:
+            raise InputError(f"queries is a number of questions a row, 0 or more, not {queries!r}")
+        if not self.training_.black_box.can_be_asked:
+            raise InputError("queries need a model to ask; pass it to LimisExplainer, or to limis.load")
+        if not isinstance(self.local_model_, TwoScales):
+            raise InputError(f'queries need weighting="two-scales" or "auto", not {self.weighting!r}')
+
+    def _fits(self, values: np.ndarray, own: ColumnSystems | None = None, show: bool = False) -> LocalFits:
         parts = []
+        model, fallback = self.local_model_, self.global_fit_
         with progress(len(values), "explaining", show) as bar:
-            for part in fit_locally(self.training_, self.local_model_, self.global_fit_, values, self.memory_limit):
+            for part in fit_locally(self.training_, model, fallback, values, self.memory_limit, own):
                 parts.append(part)
                 bar.update(len(part.levels))
         return LocalFits.join(parts)

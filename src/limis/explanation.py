@@ -185,7 +185,8 @@ class Explanations:
         probes = ProbeRows.ask(training, self.frame, outputs, np.random.default_rng(random_state))
         if probes.asked is None or not np.any(probes.asked.changes):
             raise InputError("no column of these rows can be moved so that the black box changes its answer")
-        return skill_on_changes(probes.asked.changes, self.fits.changes(probes.asked.rows, probes.asked.features))
+        foreseen = self.fits.changes(probes.asked.rows, training.table.features(probes.asked.values))
+        return skill_on_changes(probes.asked.changes, foreseen)
 
     # --- other forms ------------------------------------------------------------------------------
 

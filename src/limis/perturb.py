@@ -36,6 +36,16 @@ class Moves:
     def __len__(self) -> int:
         return len(self.rows)
 
+    @staticmethod
+    def join(parts: list[Moves]) -> Moves:
+        """The moves of several draws, one after another."""
+        rows, donors, changed = zip(*((part.rows, part.donors, part.changed) for part in parts), strict=True)
+        return Moves(np.concatenate(rows), np.concatenate(donors), np.concatenate(changed))
+
+    def taken(self, which: np.ndarray) -> Moves:
+        """Some of the moves, by place or by a mask."""
+        return Moves(self.rows[which], self.donors[which], self.changed[which])
+
 
 def gower_distance(queries: np.ndarray, others: np.ndarray, is_category: np.ndarray) -> np.ndarray:
     """Distances (queries, others) between rows given as ranks; missing against present counts as 1."""
@@ -94,10 +104,8 @@ def draw_moves(
         differs = _differing(values[block], training_values[near[block]])
         differs &= _near_values(own_ranks[block], ranks[near[block]], differs, table.is_category)
         drawn.append(_draw_block(differs, near[block], rng, block.start))
-    rows = np.concatenate([moves.rows for moves in drawn])
-    order = np.argsort(rows, kind="stable")
-    donors = np.concatenate([moves.donors for moves in drawn])[order]
-    return Moves(rows[order], donors, np.concatenate([moves.changed for moves in drawn])[order])
+    moves = Moves.join(drawn)
+    return moves.taken(np.argsort(moves.rows, kind="stable"))
 
 
 def _move_stuck_columns(
@@ -153,13 +161,9 @@ def _draw_block(differs: np.ndarray, near: np.ndarray, rng: np.random.Generator,
     by_column, by_donor, by_pair = np.split(lots, [p, p + n_single], axis=1)
     single = _move_one(differs, near, by_column, by_donor)
     pairs = _move_two(differs, near, by_pair.reshape(n, n_pairs, 3))
-    rows = np.concatenate([single.rows, pairs.rows])
-    order = np.argsort(rows, kind="stable")
-    return Moves(
-        start + rows[order],
-        np.concatenate([single.donors, pairs.donors])[order],
-        np.concatenate([single.changed, pairs.changed])[order],
-    )
+    moves = Moves.join([single, pairs])
+    moves.rows += start
+    return moves.taken(np.argsort(moves.rows, kind="stable"))
 
 
 def _move_one(differs: np.ndarray, near: np.ndarray, by_column: np.ndarray, by_donor: np.ndarray) -> Moves:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -46,6 +47,14 @@ class TrainingRows:
         other = copy.copy(self)
         other.black_box = replace(self.black_box, model=model)
         return other
+
+    def with_jumps(self, jumps: Sequence[Sequence[float]]) -> TrainingRows:
+        """The same rows with these jumps, given for each column, among the features."""
+        return replace(self, table=self.table.with_jumps(jumps))
+
+    def without_jumps(self) -> TrainingRows:
+        """The same rows with no feature but the numbers and levels themselves."""
+        return self.with_jumps([[]] * len(self.table.columns)) if any(c.jumps for c in self.table.columns) else self
 
     def in_training_types(self, frame: pd.DataFrame) -> pd.DataFrame:
         """The same rows with text and missing values in the types of the training table, as the model knows them.

@@ -4,14 +4,14 @@ A row has three numeric faces, all made here:
 
 values     (rows, columns)   one number an original column: the number itself, or a category's code
 ranks      (rows, columns)   numbers replaced by their position among the training rows, in [0, 1]
-features   (rows, features)  what the surrogate is fitted on: scaled numbers and one-hot levels
+features   (rows, features)  what the surrogate is fitted on: scaled numbers, jumps and one-hot levels
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -79,6 +79,11 @@ class Table:
             known = values[np.isfinite(values[:, j]), j]
             if not column.is_category and len(known):
                 self.quantiles[j] = np.quantile(known, grid)
+
+    def with_jumps(self, jumps: Sequence[Sequence[float]]) -> Table:
+        """The same table with these jumps, given for each column, as features beside the numbers."""
+        columns = [replace(column, jumps=list(own)) for column, own in zip(self.columns, jumps, strict=True)]
+        return replace(self, columns=columns)
 
     # --- reading a user's table ---------------------------------------------------------------
 
@@ -161,7 +166,7 @@ class Table:
 
     @property
     def is_level(self) -> np.ndarray:
-        """Which features are levels (of a category, or missing) rather than numbers: (features,) bool."""
+        """Which features are 0 or 1 (a category's level, a jump, missing) rather than numbers: (features,) bool."""
         return np.concatenate([column.is_level for column in self.columns])
 
     @property

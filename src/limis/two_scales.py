@@ -50,7 +50,9 @@ class TwoScales:
         """How many rows the level may rest on."""
         return min(self.n_candidates, len(training))
 
-    def fit(self, training: TrainingRows, fallback: GlobalFit, values: np.ndarray) -> LocalFits:
+    def fit(
+        self, training: TrainingRows, fallback: GlobalFit, values: np.ndarray, own: ColumnSystems | None = None
+    ) -> LocalFits:
         """Slopes first; then the level that makes them fit the narrow rows."""
         broad = None if self.slope_weighting is None else self.slope_weighting.weights(training, values)
         if broad is not None and self.level_from == "slopes":
@@ -62,7 +64,7 @@ class TwoScales:
         by_origin = self.retriever.by_origin(as_sparse(rows, weights, near.shape[1]))
         broad = by_origin if broad is None else broad
         broad_share = _summing_to_one(broad)
-        slopes = self.systems.slopes(broad_share, self.prior, PENALTY) * training.unit
+        slopes = self.systems.slopes(broad_share, self.prior, PENALTY, own) * training.unit
         unknown = training.table.is_level & ~self.systems.touched(broad_share)
         return self._with_level(training, fallback, values, (rows, weights), slopes, unknown, (by_origin, broad))
 

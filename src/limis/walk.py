@@ -14,6 +14,8 @@ import scipy.sparse as sp
 import torch
 from sklearn.linear_model import Ridge
 
+from limis.changes import ColumnSystems
+from limis.errors import InputError
 from limis.rows import TrainingRows
 from limis.surrogate import fit_local_ridge
 from limis.weighting import Neighbourhood, Weighting, sample_neighbourhood
@@ -108,8 +110,10 @@ class LocalModel(Protocol):
         """How many training rows each surrogate may rest on: what one block of work is sized by."""
         ...
 
-    def fit(self, training: TrainingRows, fallback: GlobalFit, values: np.ndarray) -> LocalFits:
-        """The surrogates of one block of rows."""
+    def fit(
+        self, training: TrainingRows, fallback: GlobalFit, values: np.ndarray, own: ColumnSystems | None = None
+    ) -> LocalFits:
+        """The surrogates of one block of rows; ``own`` holds what was asked about these rows themselves."""
         ...
 
     def standard_errors(self, training: TrainingRows, fits: LocalFits) -> np.ndarray:
@@ -129,8 +133,12 @@ class OneScale:
         """How many training rows each ridge may rest on."""
         return self.weighting.candidates(training)
 
-    def fit(self, training: TrainingRows, fallback: GlobalFit, values: np.ndarray) -> LocalFits:
+    def fit(
+        self, training: TrainingRows, fallback: GlobalFit, values: np.ndarray, own: ColumnSystems | None = None
+    ) -> LocalFits:
         """Weigh the training rows for each row and fit its ridge."""
+        if own is not None:
+            raise InputError('queries need two scales; use weighting="two-scales" or "auto"')
         found = self.weighting.neighbourhood(training, values)
         if self.inference == "sample":
             found = sample_neighbourhood(found, values, self.seed)
@@ -154,12 +162,17 @@ class OneScale:
 
 
 def fit_locally(
-    training: TrainingRows, model: LocalModel, fallback: GlobalFit, values: np.ndarray, memory_limit: float = 1.0
+    training: TrainingRows,
+    model: LocalModel,
+    fallback: GlobalFit,
+    values: np.ndarray,
+    memory_limit: float = 1.0,
+    own: ColumnSystems | None = None,
 ) -> Iterator[LocalFits]:
     """The surrogates of every row, a block at a time."""
     width = model.candidates(training)
     for block in blocks(len(values), width, training.features.shape[1], memory_limit):
-        yield model.fit(training, fallback, values[block])
+        yield model.fit(training, fallback, values[block], None if own is None else own.part(block))
 
 
 def fit_block(training: TrainingRows, found: Neighbourhood, fallback: GlobalFit, values: np.ndarray) -> LocalFits:

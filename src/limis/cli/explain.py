@@ -9,6 +9,7 @@ import pandas as pd
 
 from limis import store
 from limis.cli.models import MODEL_HELP, TRUST_HELP, load_model
+from limis.cli.options import positive
 from limis.cli.tables import (
     WRITABLE,
     as_seen,
@@ -47,6 +48,7 @@ examples:
   limis explain income.limis rows.csv | less
   limis explain income.limis rows.csv -o explained.parquet --quiet
   limis explain income.limis rows.csv -o explained.html
+  limis explain income.limis rows.csv --queries 200 -o explained.html
   limis explain risk.limis rows.csv --model my_model:predict -o explained.csv
   limis explain risk.limis rows.csv --outputs score -o explained.csv
 """
@@ -67,6 +69,13 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     parser.add_argument("--model", metavar="MODEL", help=f"{MODEL_HELP}. Not needed for a model inside EXPLAINER")
     parser.add_argument("--trust-model", action="store_true", help=TRUST_HELP)
     parser.add_argument("--outputs", metavar="COLUMN", help="column of ROWS with the model's outputs, as at fit")
+    parser.add_argument(
+        "--queries",
+        type=positive,
+        default=0,
+        metavar="N",
+        help="ask the model N more questions about each row, for reasons that foresee more (0)",
+    )
     parser.add_argument("--quiet", action="store_true", help="no progress and no remarks")
     parser.set_defaults(run=run)
 
@@ -88,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
     if features.shape[1] == 0:
         features = rows  # the explainer says what it misses
     explainer.verbose = int(not args.quiet and len(rows) > ROWS_WORTH_A_BAR)
-    found = explainer.explain(features, outputs=outputs)
+    found = explainer.explain(features, outputs=outputs, queries=args.queries)
     if args.output_file is None:
         for one in found:
             print(render(one, f"Row {one.label}"))

@@ -39,6 +39,6 @@ def run(seed: int, tests: int) -> pd.DataFrame:
         started = time.perf_counter()
         found = method.explain(rows, outputs=outputs)
         seconds = time.perf_counter() - started
-        lines.append({"method": name, **judge(found.fits, asked), "ms a row": 1000 * seconds / len(rows)})
+        lines.append({"method": name, **judge(found.training.table, found.fits, asked), "ms a row": 1000 * seconds / len(rows)})
     lines[0]["fit seconds"] = fitted
     return pd.DataFrame(lines)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -45,10 +46,14 @@ class Peer(ABC):
 
     explainer: LimisExplainer
 
+    @cached_property
+    def _plain(self) -> TrainingRows:
+        return self.explainer.training_.without_jumps()
+
     @property
     def training(self) -> TrainingRows:
-        """The rows that explanations rest on."""
-        return self.explainer.training_
+        """The rows that explanations rest on, as the peers' papers have them: numbers and levels, without jumps."""
+        return self._plain
 
     def explain(self, X: Any, *, outputs: Any = None) -> Explanations:
         """Explain rows, as `LimisExplainer.explain` does; no bound on the error on changes is known.

@@ -11,7 +11,7 @@ from limis.explainer import LimisExplainer
 from limis.explanation import Explanations
 from limis.peers.base import Peer, Rows
 from limis.peers.everywhere import fits_everywhere
-from limis.walk import LocalFits
+from limis.walk import GlobalFit, LocalFits
 
 
 @dataclass
@@ -44,7 +44,7 @@ class GlobalModel(Peer):
 
     def fits(self, rows: Rows) -> LocalFits:
         """The global ridge, told as if it were local."""
-        fit = self.explainer.global_fit_
+        fit = GlobalFit.of(self.training)
         return fits_everywhere(
             self.training, rows, level=fit.level, residual=fit.residual_mean_square, coefficients=fit.coefficients
         )

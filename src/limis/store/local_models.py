@@ -19,7 +19,7 @@ from limis.two_scales import TwoScales
 from limis.walk import LocalModel, OneScale
 from limis.weighting import ForestWeighting, PairwiseEstimator, PairwiseWeighting
 from limis.weighting.factored import FactoredEstimator
-from limis.weighting.towers import TowerSlopes
+from limis.weighting.learned import LearnedSlopes
 
 if TYPE_CHECKING:
     from limis.explainer import LimisExplainer
@@ -69,7 +69,7 @@ def _pack_two_scales(model: TwoScales) -> tuple[dict[str, Any], Arrays]:
         arrays |= _pack_sparse(f"systems.{name}", getattr(model.systems, name))
     arrays["systems.width"] = model.systems.width
     towers = None
-    if isinstance(model.slope_weighting, TowerSlopes):
+    if isinstance(model.slope_weighting, LearnedSlopes):
         towers = model.slope_weighting.estimator.form
         arrays |= _pack_estimator(model.slope_weighting.estimator)
     options = {name: getattr(model, name) for name in ("n_candidates", "prior", "level_from", "reach")}
@@ -90,7 +90,7 @@ def _unpack_two_scales(options: dict[str, Any], arrays: Arrays, training: Traini
     if form is not None:
         with torch.random.fork_rng(devices=[]):
             estimator = FactoredEstimator(training.features.shape[1], form)
-        towers = TowerSlopes(_unpack_estimator(estimator, arrays))
+        towers = LearnedSlopes(_unpack_estimator(estimator, arrays))
     return TwoScales(retriever, copies, systems, towers, **checked(TwoScales, options))
 
 

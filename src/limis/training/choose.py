@@ -10,6 +10,7 @@ import numpy as np
 
 from limis.metrics import lmae, nse, skill_on_changes
 from limis.rows import TrainingRows
+from limis.table import Table
 from limis.training.probes import ProbeRows
 from limis.two_scales import SlopeWeighting, TwoScales
 from limis.walk import GlobalFit, LocalFits, OneScale, fit_locally
@@ -30,32 +31,60 @@ class Choice:
     nse: float
     lmae: float
     skill: float | None
+    merit: float
     chosen: bool = False
 
-    @property
-    def merit(self) -> float:
-        """What decides: the two shares of variance foreseen, at the row and on changes, count alike."""
-        return self.nse if self.skill is None else (self.nse + self.skill) / 2
+    @classmethod
+    def of(cls, options: dict[str, Any], table: Table, fits: LocalFits, probes: ProbeRows) -> Choice:
+        """Judge the fits that the options gave."""
+        constant = np.ptp(probes.outputs) == 0
+        return cls(
+            options,
+            **judge(table, fits, probes),
+            merit=float("nan") if constant else merit(table, fits, probes),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """One line of the table of choices."""
         skill = {} if self.skill is None else {"skill": self.skill}
-        return {**self.options, "nse": self.nse, "lmae": self.lmae, **skill, "chosen": self.chosen}
+        return {**self.options, "nse": self.nse, "lmae": self.lmae, **skill, "merit": self.merit, "chosen": self.chosen}
 
 
-def judge(fits: LocalFits, probes: ProbeRows) -> dict[str, Any]:
+def judge(table: Table, fits: LocalFits, probes: ProbeRows) -> dict[str, Any]:
     """NSE, LMAE and, where moves were asked, skill on changes of finished fits on probe rows."""
-    predictions = fits.predictions()
-    skill = None
-    if probes.asked is not None and np.any(probes.asked.changes):
-        skill = skill_on_changes(probes.asked.changes, fits.changes(probes.asked.rows, probes.asked.features))
+    predictions, foreseen = fits.predictions(), _foreseen(table, fits, probes)
     constant = np.ptp(probes.outputs) == 0
     return {
         # A black box that says the same of every probe row leaves no variance to foresee.
         "nse": float("nan") if constant else nse(probes.outputs, predictions),
         "lmae": lmae(probes.outputs, predictions),
-        "skill": skill,
+        "skill": None if foreseen is None else skill_on_changes(*foreseen),
     }
+
+
+def merit(table: Table, fits: LocalFits, probes: ProbeRows) -> float:
+    """What decides: the share of what the black box does that is foreseen, at the row and on changes.
+
+    Shares of squares and of absolute values, all counting alike. Squares alone would let the few changes that cross a
+    jump of the black box decide, which no slope foresees; absolute values alone would like no slopes at all where
+    most changes do nothing.
+    """
+    centred = probes.outputs - probes.outputs.mean()
+    pairs = [(centred, probes.outputs - fits.predictions())]
+    foreseen = _foreseen(table, fits, probes)
+    if foreseen is not None:
+        pairs.append((foreseen[0], foreseen[0] - foreseen[1]))
+    shares = [
+        1 - (np.abs(left) ** power).sum() / (np.abs(all_) ** power).sum() for all_, left in pairs for power in (1, 2)
+    ]
+    return float(np.mean(shares))
+
+
+def _foreseen(table: Table, fits: LocalFits, probes: ProbeRows) -> tuple[np.ndarray, np.ndarray] | None:
+    """What the black box did under the moves it was asked about, and what the fits say of them."""
+    if probes.asked is None or not np.any(probes.asked.changes):
+        return None
+    return probes.asked.changes, fits.changes(probes.asked.rows, table.features(probes.asked.values))
 
 
 def choose_forest_weighting(
@@ -77,7 +106,7 @@ def choose_forest_weighting(
         for scale in SCALES:
             tried = replace(weighting, n_candidates=n_candidates, scale=scale)
             fits = LocalFits.join(list(fit_locally(training, OneScale(tried), fallback, probes.values, memory_limit)))
-            choices.append(Choice({"n_candidates": n_candidates, "scale": scale}, **judge(fits, probes)))
+            choices.append(Choice.of({"n_candidates": n_candidates, "scale": scale}, training.table, fits, probes))
             done()
     return replace(weighting, **_best(choices).options), choices
 
@@ -108,7 +137,7 @@ def choose_two_scales(
                 for reach in REACHES:
                     nearer = replace(fits, levels=fits.levels - (1 - reach) * step)
                     entry = {"slopes_from": slopes_from, **options, "reach": reach}
-                    choices.append(Choice(entry, **judge(nearer, probes)))
+                    choices.append(Choice.of(entry, training.table, nearer, probes))
                 done()
     best = dict(_best(choices).options)
     return replace(model, slope_weighting=slope_weightings[best.pop("slopes_from")], **best), choices

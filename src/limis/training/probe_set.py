@@ -98,7 +98,8 @@ class _PackedChanges:
     def of(cls, training: TrainingRows, probes: ProbeRows, near: ProbeRows) -> _PackedChanges:
         """The probes' own moves where they were asked, otherwise the way to near held-out rows."""
         if probes.asked is not None:
-            rows, features, answers = probes.asked.rows, probes.asked.features, probes.asked.changes
+            rows, answers = probes.asked.rows, probes.asked.changes
+            features = training.table.features(probes.asked.values)
         else:
             rows, features, answers = _ways_to_near_rows(training, probes, near)
         order = np.argsort(rows, kind="stable")

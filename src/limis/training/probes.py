@@ -19,7 +19,7 @@ class AskedMoves:
     """Moves of the probe rows and what the black box answered."""
 
     moves: Moves
-    features: np.ndarray  # (moves, features) after the move
+    values: np.ndarray  # (moves, columns) after the move
     changes: np.ndarray  # (moves,) f(moved) − f(row)
 
     @property
@@ -52,8 +52,8 @@ class ProbeRows:
         if len(moves) == 0:
             return cls(values, outputs)
         answers = training.black_box.outputs(moved_frame(table, frame, training.frame, moves))
-        features = table.features(moved_values(values, training.values, moves))
-        return cls(values, outputs, AskedMoves(moves, features, answers - outputs[moves.rows]))
+        moved = moved_values(values, training.values, moves)
+        return cls(values, outputs, AskedMoves(moves, moved, answers - outputs[moves.rows]))
 
     def part(self, chosen: np.ndarray) -> ProbeRows:
         """Some of the rows, with their moves."""
@@ -65,7 +65,7 @@ class ProbeRows:
         moves = self.asked.moves
         kept = place[moves.rows] >= 0
         moves = Moves(place[moves.rows[kept]], moves.donors[kept], moves.changed[kept])
-        return ProbeRows(values, outputs, AskedMoves(moves, self.asked.features[kept], self.asked.changes[kept]))
+        return ProbeRows(values, outputs, AskedMoves(moves, self.asked.values[kept], self.asked.changes[kept]))
 
 
 def split_probes(n_rows: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

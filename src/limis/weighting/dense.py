@@ -13,7 +13,7 @@ from torch import nn
 from limis.rows import TrainingRows
 from limis.weighting.base import Neighbourhood, Weighting
 from limis.weighting.factored import FactoredEstimator
-from limis.weighting.towers import estimator_inputs
+from limis.weighting.learned import estimator_inputs
 
 # Queries are weighed so many at a time, the last block filled up: a row's weights do not depend on its batch.
 BLOCK = 64

@@ -1,4 +1,4 @@
-"""Which rows' recorded changes speak for a row: learned, by two towers over all training rows."""
+"""Which rows' recorded changes speak for a row: learned, over all training rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from limis.weighting.factored import FactoredEstimator
 
 
 @dataclass
-class TowerSlopes:
+class LearnedSlopes:
     """A trained factored estimator; its weights are selection probabilities."""
 
     estimator: FactoredEstimator
