@@ -93,7 +93,7 @@ def test_fit_trains_a_model_and_says_what_it_found(limis_command, tmp_path):
     assert "skill on changes 0." in out
     assert "best on probe rows of the" in out
     assert "new.limis" in out
-    assert "fitting the explainer" in err
+    assert "choosing on probe rows" in err
     explainer = limis.load(tmp_path / "new.limis")
     assert list(explainer.feature_names_in_) == ["size", "colour", "zip", "flag"]
     assert type(explainer.model).__name__ == "Booster"

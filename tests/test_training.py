@@ -1,6 +1,7 @@
 """The paper's stage 2: the estimators, the loop, its probes and rewards, and the choice of λ."""
 
 import dataclasses
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ from limis.blackbox import BlackBox, connect
 from limis.datasets import make_synthetic
 from limis.rows import TrainingRows
 from limis.table import Table
-from limis.training import ProbeRows, TrainingPlan, train_pairwise
+from limis.training import ProbeRows, TrainingPlan
 from limis.training.objectives import OBJECTIVES
 from limis.training.plans import TOWERS_PLAN, paper_baseline
 from limis.training.probe_set import NEAR_HELD_OUT, ProbeSet, nudge
@@ -21,6 +22,7 @@ from limis.training.trainer import train
 from limis.walk import GlobalFit
 from limis.weighting.dense import FactoredWeighting
 from limis.weighting.factored import FactoredEstimator
+from limis.weighting.learned import estimator_inputs
 from limis.weighting.pairwise import PairwiseEstimator
 from limis.weighting.random import RandomWeighting
 from limis.weighting.shared import SharedWeighting
@@ -161,7 +163,7 @@ def test_a_users_term_trains(syn1):
 def test_the_selected_share_is_a_term_like_any_other(syn1):
     options = {"objective": "weighted", "estimator": "sum", "steps": 8, "patience": 0, "learning_rate": 1e-3}
     by_term, _ = run(syn1, terms=(RowError(), SelectedShare(0.5)), **options)
-    by_penalty, _ = run(syn1, **{**options, "penalty": 0.5})
+    by_penalty, _ = run(syn1, **{**options, "penalty": 0.5 * syn1[0].unit})
     torch.testing.assert_close(state_of(by_term), state_of(by_penalty))
 
 
@@ -180,8 +182,8 @@ def test_without_a_black_box_to_ask_near_held_out_rows_stand_for_changes(syn1):
     training, probes = syn1
     mute = dataclasses.replace(training, black_box=BlackBox("value", "values"))
     silent = ProbeRows(probes.values, probes.outputs)
-    weighting = FactoredWeighting(FactoredEstimator(11))
-    chosen = ProbeSet.prepare(mute, silent, weighting, {"changes"}, silent, np.random.default_rng(0))
+    see = partial(estimator_inputs, mute.table)
+    chosen = ProbeSet.prepare(mute, silent, see, {"changes"}, silent, np.random.default_rng(0))
     changes = chosen.changes.of_probes(torch.tensor([3, 5]))
     assert changes.known.sum(dim=1).tolist() == [NEAR_HELD_OUT] * 2  # the row itself is none
     there = silent.values[3] + changes.steps[0, 0].double().numpy()
@@ -214,8 +216,8 @@ def test_a_training_row_and_its_equals_do_not_speak_for_it():
     frame = pd.concat([data.features, data.features.iloc[:2]], ignore_index=True)
     training = rows_of(frame, data.black_box, sample_weight=np.arange(1.0, 43.0))
     own = ProbeRows(training.values, training.outputs)
-    weighting = FactoredWeighting(FactoredEstimator(11))
-    chosen = ProbeSet.prepare(training, own, weighting, set(), own, np.random.default_rng(0))
+    see = partial(estimator_inputs, training.table)
+    chosen = ProbeSet.prepare(training, own, see, set(), own, np.random.default_rng(0))
     allowed = chosen.allowed(torch.tensor([1, 7]), torch.arange(42))
     expected = np.tile(np.arange(1.0, 43.0) / 42, (2, 1))
     expected[0, [1, 41]] = expected[1, 7] = 0
@@ -290,7 +292,7 @@ def test_the_time_budget_is_honoured(syn1):
 
 def test_lambda_is_chosen_by_validation_fidelity(syn1):
     weighting, logs = run(syn1, penalty=None)
-    assert [log.penalty for log in logs] == [0.0, 0.1, 1.0]
+    assert [log.penalty / syn1[0].unit for log in logs] == pytest.approx([0.0, 0.1, 1.0])
     best = min(logs, key=lambda log: log.error)
     alone, _ = run(syn1, penalty=best.penalty)
     assert torch.equal(state_of(weighting), state_of(alone))
@@ -306,7 +308,7 @@ def test_a_large_penalty_selects_fewer_rows(syn1, objective):
 def test_the_papers_estimator_has_a_door_of_its_own(syn1):
     training, probes = syn1
     plan = TrainingPlan(steps=3, penalty=0.0)
-    weighting, logs = train_pairwise(training, probes, GlobalFit.of(training), plan, 0)
+    weighting, logs = train(training, probes, GlobalFit.of(training), plan, 0)
     assert isinstance(weighting.estimator, PairwiseEstimator)
     assert len(logs) == 1
 

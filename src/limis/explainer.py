@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -25,27 +25,19 @@ from limis.labels import read_labels
 from limis.metrics import nse
 from limis.progress import progress
 from limis.queries import ask_about
-from limis.retrieval import Retriever
 from limis.rows import TrainingRows
 from limis.table import Table
-from limis.training import ProbeRows, TrainingLog, TrainingPlan, choose_forest_weighting, split_probes, train_pairwise
-from limis.training.choose import N_CHOICES, PRIORS, choose_two_scales, judge
-from limis.training.slopes import train_slopes
-from limis.two_scales import SlopeWeighting, TwoScales
-from limis.walk import GlobalFit, LocalFits, LocalModel, OneScale, fit_locally
-from limis.weighting import ForestWeighting
+from limis.training import ProbeRows, TrainingLog, split_probes
+from limis.training.choose import judge
+from limis.training.fitting import TRAINED, WEIGHTINGS, FitOptions, Stage
+from limis.training.objectives import OBJECTIVES, Objective
+from limis.training.terms import Term
+from limis.two_scales import TwoScales
+from limis.walk import GlobalFit, LocalFits, LocalModel, fit_locally
 
-CANDIDATES, START_SCALE = 256, 10.0
-# A learned kernel weighs all training rows for each row: few teach it nothing, and many cost too much.
-MIN_LEARNED_ROWS, MAX_LEARNED_ROWS = 200, 5_000
 MIN_TRAINING_ROWS = 2
 # More probe rows than these would sharpen no choice and only cost time.
 MAX_CHOOSING, MAX_MEASURING = 500, 1000
-
-PAPER_PLANS: dict[str, TrainingPlan] = {
-    "pairwise": TrainingPlan(),
-    "pairwise-released": TrainingPlan(objective="released", inputs="released", penalty_from_step=500, patience=0),
-}
 
 
 class LimisExplainer(BaseEstimator):
@@ -58,14 +50,29 @@ class LimisExplainer(BaseEstimator):
         or a function from rows to outputs. With None the labels ``y`` given to `fit` are explained themselves.
     surrogate : {"ridge"}, default="ridge"
         The kind of small model.
-    weighting : {"auto", "two-scales", "forest", "pairwise", "pairwise-released"}, default="auto"
-        How training rows are weighed. "two-scales" takes the level from rows that a forest fitted to the black box's
-        outputs finds near, and the slopes from what the black box did when columns of such rows were changed;
-        "forest" fits a ridge on the forest's rows; "pairwise" is the paper's network trained by REINFORCE,
-        "pairwise-released" the one of its released code. "auto" is "two-scales" where there is a model to ask, and
-        "forest" where labels or given outputs are explained.
+    weighting : str, default="auto"
+        How training rows are weighed.
+
+        - "two-scales" takes the level from rows that a forest fitted to the black box's outputs finds near, and the
+          slopes from what the black box did when columns of such rows were changed;
+        - "forest" fits a ridge on the forest's rows, "retrieved" weighs them by what is learned first;
+        - "towers", "kernel" and "sum" learn weights of all rows from embeddings of the rows;
+        - "pairwise" is the paper's network, "pairwise-released" the one of its released code;
+        - "random" selects half of the rows at random, as a control;
+        - "auto" is "two-scales" where there is a model to ask, else the better of "forest" and "retrieved" on probe
+          rows.
+    objective : str, default="auto"
+        How a pairwise, towers, kernel or sum estimator is trained: "reinforce", "rloo", "gumbel", "weighted" (the
+        gradient through the ridge, which the paper calls STE), "straight-through", "l2r", or "released"; "auto" is the
+        one that suits the weighting.
+    reward : list, default=None
+        What the estimator is trained for: terms of `limis.training.terms` and functions of your own, added up. None:
+        the error at the row and, except in the paper's own variants, on changes.
     selection_penalty : "auto" or float, default="auto"
-        The paper's λ, the price of selecting rows; chosen by validation fidelity when "auto". Pairwise only.
+        The paper's λ, the price of selecting rows, in units of the outputs; chosen by validation fidelity when "auto"
+        (0 for towers, kernel and sum).
+    candidates : "auto" or int, default="auto"
+        How many rows the forest retrieves; chosen on probe rows when "auto".
     output : {"auto", "logit", "probability"}, default="auto"
         What is explained of a classifier. "auto" takes logits, unless more than 5% of the training rows have
         probabilities so near 0 or 1 that their logits mean nothing.
@@ -86,6 +93,8 @@ class LimisExplainer(BaseEstimator):
         Seconds that training a weight estimator may take.
     memory_limit : float, default=1.0
         GiB that the working arrays of one block of explanations may take.
+    device : str, default="cpu"
+        Where estimators over all rows are trained, as torch names it ("cuda").
     n_jobs : int, default=None
         Processes for growing the forest, as in scikit-learn.
     random_state : int, default=0
@@ -121,8 +130,11 @@ class LimisExplainer(BaseEstimator):
     _parameter_constraints: ClassVar[dict] = {
         "model": "no_validation",  # what a model can be is found out by asking it
         "surrogate": [StrOptions({"ridge"})],
-        "weighting": [StrOptions({"auto", "two-scales", "forest", *PAPER_PLANS})],
+        "weighting": [StrOptions(set(WEIGHTINGS))],
+        "objective": [StrOptions({"auto", *OBJECTIVES})],
+        "reward": ["array-like", None],
         "selection_penalty": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
+        "candidates": [StrOptions({"auto"}), Interval(Integral, 2, None, closed="left")],
         "output": [StrOptions({"auto", "logit", "probability"})],
         "inference": [StrOptions({"weights", "sample"})],
         "scaling": [StrOptions({"standard", "minmax", "none"})],
@@ -132,6 +144,7 @@ class LimisExplainer(BaseEstimator):
         "tolerance": [Interval(Real, 0, None, closed="left")],
         "time_budget": [Interval(Real, 0, None, closed="neither"), None],
         "memory_limit": [Interval(Real, 0, None, closed="neither")],
+        "device": [str],
         "n_jobs": [Integral, None],
         "random_state": [Interval(Integral, 0, None, closed="left")],
         "verbose": ["verbose"],
@@ -143,7 +156,10 @@ class LimisExplainer(BaseEstimator):
         *,
         surrogate: str = "ridge",
         weighting: str = "auto",
+        objective: Objective | Literal["auto"] = "auto",
+        reward: Sequence[Term] | None = None,
         selection_penalty: float | Literal["auto"] = "auto",
+        candidates: int | Literal["auto"] = "auto",
         output: Output = "auto",
         inference: str = "weights",
         scaling: Literal["standard", "minmax", "none"] = "standard",
@@ -153,6 +169,7 @@ class LimisExplainer(BaseEstimator):
         tolerance: float = TOLERANCE,
         time_budget: float | None = None,
         memory_limit: float = 1.0,
+        device: str = "cpu",
         n_jobs: int | None = None,
         random_state: int = 0,
         verbose: int = 0,
@@ -160,7 +177,10 @@ class LimisExplainer(BaseEstimator):
         self.model = model
         self.surrogate = surrogate
         self.weighting = weighting
+        self.objective = objective
+        self.reward = reward
         self.selection_penalty = selection_penalty
+        self.candidates = candidates
         self.output = output
         self.inference = inference
         self.scaling = scaling
@@ -170,6 +190,7 @@ class LimisExplainer(BaseEstimator):
         self.tolerance = tolerance
         self.time_budget = time_budget
         self.memory_limit = memory_limit
+        self.device = device
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -262,10 +283,12 @@ class LimisExplainer(BaseEstimator):
         kept = rng.permutation(len(probe_frame))[: MAX_CHOOSING + MAX_MEASURING]
         probe_frame, probe_known = probe_frame.iloc[kept], probe_known[kept]
         probes = ProbeRows.ask(self.training_, probe_frame, probe_known, rng)
-        # Rows that choose do not also measure: a number chosen for being high is no measurement.
-        choosing, measuring = np.split(np.arange(len(probes)), [min(MAX_CHOOSING, len(probes) // 2)])
-        self._fit_local_model(probes.part(choosing), recorded, rng)
-        self._measure(probes.part(measuring), rng)
+        choosing, measuring = self._divide(probes, rng)
+        stage = Stage(self._options(), self.training_, self.global_fit_, choosing, rng).fit(recorded)
+        self.local_model_: LocalModel = stage.model
+        self.choices_ = stage.choices_frame(self.training_.unit)
+        self.training_log_: list[TrainingLog] = stage.logs
+        self._measure(measuring, rng)
         self.n_features_in_ = len(table.source_names)
         if not table.from_array:
             self.feature_names_in_ = np.array(table.source_names, dtype=object)
@@ -332,72 +355,22 @@ class LimisExplainer(BaseEstimator):
             self.training_ = self.training_.with_jumps(find_jumps(self.training_, recorded, rng))
         return recorded
 
-    def _fit_local_model(self, choosing: ProbeRows, recorded: RecordedChanges | None, rng: np.random.Generator) -> None:
-        """Stage 2: which rows matter for which row, and what is left open chosen on probe rows."""
-        self.training_log_: list[TrainingLog] = []
-        if self.weighting in PAPER_PLANS:
-            self._fit_pairwise(choosing, int(rng.integers(2**31)))
-        elif recorded is not None:
-            self._fit_two_scales(choosing, recorded, rng)
-        else:
-            self._fit_forest(choosing, rng)
+    def _options(self) -> FitOptions:
+        return FitOptions(**{field.name: getattr(self, field.name) for field in fields(FitOptions)})
 
-    def _fit_pairwise(self, choosing: ProbeRows, seed: int) -> None:
-        if len(choosing) == 0:
-            raise InputError("training a pairwise weight estimator needs probe rows; give probe_rows or more rows")
+    def _divide(self, probes: ProbeRows, rng: np.random.Generator) -> tuple[ProbeRows, ProbeRows]:
+        """Rows that choose and rows that measure: a number chosen for being high is no measurement.
+
+        The estimators of the paper are rewarded on all probe rows, as they are there. Training rows then measure: each
+        is kept from its own fit, and none has rewarded.
+        """
+        if self.weighting not in TRAINED:
+            order = np.arange(len(probes))
+            choosing, measuring = np.split(order, [min(MAX_CHOOSING, len(probes) // 2)])
+            return probes.part(choosing), probes.part(measuring)
         training = self.training_
-        penalty = None if self.selection_penalty == "auto" else float(self.selection_penalty)
-        plan = replace(PAPER_PLANS[self.weighting], penalty=penalty, time_budget=self.time_budget)
-        weighting, self.training_log_ = train_pairwise(
-            training, choosing, self.global_fit_, plan, seed, bool(self.verbose)
-        )
-        self.local_model_: LocalModel = OneScale(weighting, self.inference, int(self.random_state))
-        self.choices_ = pd.DataFrame(
-            {
-                "selection_penalty": log.penalty,
-                "lmae": log.error * training.unit,
-                "global_lmae": log.global_error * training.unit,
-            }
-            for log in self.training_log_
-        )
-
-    def _fit_forest(self, choosing: ProbeRows, rng: np.random.Generator) -> None:
-        with progress(1 + N_CHOICES, "fitting the explainer", bool(self.verbose)) as bar:
-            retriever = Retriever.fit(self.training_, rng=rng, n_jobs=self.n_jobs)
-            bar.update()
-            start = ForestWeighting(retriever, CANDIDATES, START_SCALE)
-            weighting, choices = choose_forest_weighting(
-                self.training_, start, self.global_fit_, choosing, self.memory_limit, bar.update
-            )
-        self.local_model_ = OneScale(weighting, self.inference, int(self.random_state))
-        self.choices_ = pd.DataFrame(choice.to_dict() for choice in choices)
-
-    def _fit_two_scales(self, choosing: ProbeRows, recorded: RecordedChanges, rng: np.random.Generator) -> None:
-        training = self.training_
-        weightings: dict[str, SlopeWeighting | None] = {"forest": None}
-        with progress(3 + len(PRIORS), "fitting the explainer", bool(self.verbose)) as bar:
-            systems = recorded.systems(training.table, training.values)
-            bar.update()
-            copies = recorded.copies(len(training), rng)
-            retriever = Retriever.fit(training, rng=rng, copies=copies, n_jobs=self.n_jobs)
-            bar.update(2)
-            seed = int(rng.integers(2**31))
-            if MIN_LEARNED_ROWS <= len(training) <= MAX_LEARNED_ROWS and len(recorded):
-                bar.total += 2 * len(PRIORS)
-                weightings["learned"] = train_slopes(
-                    training,
-                    recorded,
-                    systems,
-                    choosing,
-                    seed,
-                    time_budget=self.time_budget,
-                    verbose=bool(self.verbose),
-                )
-            start = TwoScales(retriever, copies, systems, None, CANDIDATES, PRIORS[1])
-            self.local_model_, choices = choose_two_scales(
-                training, start, weightings, self.global_fit_, choosing, self.memory_limit, bar.update
-            )
-        self.choices_ = pd.DataFrame(choice.to_dict() for choice in choices)
+        places = np.sort(rng.permutation(len(training))[:MAX_MEASURING])
+        return probes, ProbeRows.ask(training, training.frame.iloc[places], training.outputs[places], rng)
 
     def _measure(self, measuring: ProbeRows, rng: np.random.Generator) -> None:
         """Skill, NSE and the bound on the error on changes, on probe rows that chose nothing."""

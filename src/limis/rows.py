@@ -48,6 +48,12 @@ class TrainingRows:
         other.black_box = replace(self.black_box, model=model)
         return other
 
+    def on(self, device: str) -> TrainingRows:
+        """The same rows with their tensors on another device."""
+        other = copy.copy(self)
+        other.features, other.targets = self.features.to(device), self.targets.to(device)
+        return other
+
     def with_jumps(self, jumps: Sequence[Sequence[float]]) -> TrainingRows:
         """The same rows with these jumps, given for each column, among the features."""
         return replace(self, table=self.table.with_jumps(jumps))

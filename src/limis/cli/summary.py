@@ -72,9 +72,9 @@ def _chosen(choices: pd.DataFrame) -> str:
     """The options that won on probe rows, out of how many."""
     if choices.empty:
         return ""
-    numbers = ("nse", "lmae", "global_lmae", "skill", "chosen")
-    best = choices[choices["chosen"]] if "chosen" in choices else choices.nsmallest(1, "lmae")
-    options = best.drop(columns=[name for name in numbers if name in best]).iloc[0]
+    numbers = ("nse", "lmae", "skill", "merit", "error", "global_error", "chosen")
+    best = choices[choices["chosen"]]
+    options = best.drop(columns=[name for name in numbers if name in best]).iloc[0].dropna()
     words = ", ".join(
         f"{str(name).removeprefix('n_').replace('_', ' ')} {value if isinstance(value, str) else format(value, 'g')}"
         for name, value in options.items()

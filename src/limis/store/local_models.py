@@ -17,9 +17,20 @@ from limis.rows import TrainingRows
 from limis.store.plain import checked
 from limis.two_scales import TwoScales
 from limis.walk import LocalModel, OneScale
-from limis.weighting import ForestWeighting, PairwiseEstimator, PairwiseWeighting
-from limis.weighting.factored import FactoredEstimator
-from limis.weighting.learned import LearnedSlopes
+from limis.weighting import (
+    FactoredEstimator,
+    FactoredWeighting,
+    ForestWeighting,
+    LearnedSlopes,
+    PairwiseEstimator,
+    PairwiseWeighting,
+    RandomWeighting,
+    RetrievedEstimator,
+    RetrievedWeighting,
+    SharedEstimator,
+    SharedWeighting,
+    Weighting,
+)
 
 if TYPE_CHECKING:
     from limis.explainer import LimisExplainer
@@ -31,15 +42,27 @@ def pack_local_model(model: LocalModel) -> tuple[dict[str, Any], Arrays]:
     """What goes into the manifest, and what among the arrays."""
     if isinstance(model, TwoScales):
         return _pack_two_scales(model)
-    if isinstance(model, OneScale) and isinstance(model.weighting, ForestWeighting):
-        weighting = model.weighting
-        described, arrays = _pack_retriever(weighting.retriever)
-        options = {"n_candidates": weighting.n_candidates, "scale": weighting.scale}
-        return {"kind": "forest", "retriever": described, **options}, arrays
-    if isinstance(model, OneScale) and isinstance(model.weighting, PairwiseWeighting):
-        estimator = model.weighting.estimator
-        return {"kind": "pairwise", "inputs": estimator.inputs}, _pack_estimator(estimator)
+    if isinstance(model, OneScale):
+        return _pack_weighting(model.weighting)
     raise StoreError(f"an explainer that explains by {type(model).__name__} cannot be saved")
+
+
+def _pack_weighting(weighting: Weighting) -> tuple[dict[str, Any], Arrays]:
+    if isinstance(weighting, RandomWeighting):
+        return {"kind": "random", "share": weighting.share, "seed": weighting.seed}, {}
+    if isinstance(weighting, (ForestWeighting, RetrievedWeighting)):
+        described, arrays = _pack_retriever(weighting.retriever)
+        entry = {"kind": "forest", "retriever": described, "n_candidates": weighting.n_candidates}
+        if isinstance(weighting, ForestWeighting):
+            return {**entry, "scale": weighting.scale}, arrays
+        return {**entry, "kind": "retrieved"}, arrays | _pack_estimator(weighting.estimator)
+    if isinstance(weighting, PairwiseWeighting):
+        return {"kind": "pairwise", "inputs": weighting.estimator.inputs}, _pack_estimator(weighting.estimator)
+    if isinstance(weighting, FactoredWeighting):
+        return {"kind": "factored", "form": weighting.estimator.form}, _pack_estimator(weighting.estimator)
+    if isinstance(weighting, SharedWeighting):
+        return {"kind": "shared"}, _pack_estimator(weighting.estimator)
+    raise StoreError(f"an explainer that weighs by {type(weighting).__name__} cannot be saved")
 
 
 def unpack_local_model(
@@ -50,16 +73,30 @@ def unpack_local_model(
     kind = options.pop("kind")
     if kind == "two scales":
         return _unpack_two_scales(options, arrays, training)
-    if kind == "forest":
-        retriever = _unpack_retriever(options.pop("retriever"), arrays, training, len(training))
-        weighting: Any = ForestWeighting(retriever, **checked(ForestWeighting, options))
-    elif kind == "pairwise":
-        with torch.random.fork_rng(devices=[]):  # what is drawn here is replaced: the user's generator stays put
-            estimator = PairwiseEstimator(training.features.shape[1], options["inputs"])
-        weighting = PairwiseWeighting(_unpack_estimator(estimator, arrays))
-    else:
-        raise TypeError(f"no local model is called {kind!r}")
+    weighting = _unpack_weighting(kind, options, arrays, training)
     return OneScale(weighting, explainer.inference, int(explainer.random_state))
+
+
+def _unpack_weighting(kind: str, options: dict[str, Any], arrays: Arrays, training: TrainingRows) -> Weighting:
+    if kind == "random":
+        return RandomWeighting(**checked(RandomWeighting, options))
+    retriever = None
+    if "retriever" in options:
+        retriever = _unpack_retriever(options.pop("retriever"), arrays, training, len(training))
+    if kind == "forest" and retriever is not None:
+        return ForestWeighting(retriever, **checked(ForestWeighting, options))
+    n_features = training.features.shape[1]
+    with torch.random.fork_rng(devices=[]):  # what is drawn here is replaced: the user's generator stays put
+        if kind == "retrieved" and retriever is not None:
+            estimator = _unpack_estimator(RetrievedEstimator(n_features), arrays)
+            return RetrievedWeighting(retriever, estimator, **checked(RetrievedWeighting, options))
+        if kind == "pairwise":
+            return PairwiseWeighting(_unpack_estimator(PairwiseEstimator(n_features, options["inputs"]), arrays))
+        if kind == "factored":
+            return FactoredWeighting(_unpack_estimator(FactoredEstimator(n_features, options["form"]), arrays))
+        if kind == "shared":
+            return SharedWeighting(_unpack_estimator(SharedEstimator(len(training)), arrays))
+    raise TypeError(f"no local model is called {kind!r}")
 
 
 def _pack_two_scales(model: TwoScales) -> tuple[dict[str, Any], Arrays]:
@@ -68,12 +105,12 @@ def _pack_two_scales(model: TwoScales) -> tuple[dict[str, Any], Arrays]:
     for name in ("grams", "moments"):
         arrays |= _pack_sparse(f"systems.{name}", getattr(model.systems, name))
     arrays["systems.width"] = model.systems.width
-    towers = None
+    form = None
     if isinstance(model.slope_weighting, LearnedSlopes):
-        towers = model.slope_weighting.estimator.form
+        form = model.slope_weighting.estimator.form
         arrays |= _pack_estimator(model.slope_weighting.estimator)
     options = {name: getattr(model, name) for name in ("n_candidates", "prior", "level_from", "reach")}
-    return {"kind": "two scales", "retriever": described, "towers": towers, **options}, arrays
+    return {"kind": "two scales", "retriever": described, "slopes_by": form, **options}, arrays
 
 
 def _unpack_two_scales(options: dict[str, Any], arrays: Arrays, training: TrainingRows) -> TwoScales:
@@ -85,13 +122,13 @@ def _unpack_two_scales(options: dict[str, Any], arrays: Arrays, training: Traini
         _unpack_sparse("systems.moments", arrays, (n, int(width.sum()))),
         width,
     )
-    form = options.pop("towers")
-    towers = None
+    form = options.pop("slopes_by")
+    learned = None
     if form is not None:
         with torch.random.fork_rng(devices=[]):
             estimator = FactoredEstimator(training.features.shape[1], form)
-        towers = LearnedSlopes(_unpack_estimator(estimator, arrays))
-    return TwoScales(retriever, copies, systems, towers, **checked(TwoScales, options))
+        learned = LearnedSlopes(_unpack_estimator(estimator, arrays))
+    return TwoScales(retriever, copies, systems, learned, **checked(TwoScales, options))
 
 
 def _pack_retriever(retriever: Retriever) -> tuple[dict[str, Any], Arrays]:

@@ -1,15 +1,27 @@
 """Stage 2: training the weight estimator, and choosing what is left open, on probe rows."""
 
-from limis.training.choose import Choice, choose_forest_weighting
+from limis.training.choose import Choice, judge
+from limis.training.objectives import OBJECTIVES
+from limis.training.plans import PLANS, TOWERS_PLAN, paper_baseline
 from limis.training.probes import ProbeRows, split_probes
-from limis.training.trainer import TrainingLog, TrainingPlan, train_pairwise
+from limis.training.terms import ChangeError, ProbeFits, RowError, SelectedShare, Stability
+from limis.training.trainer import TrainingLog, TrainingPlan, train
 
 __all__ = [
+    "OBJECTIVES",
+    "PLANS",
+    "TOWERS_PLAN",
+    "ChangeError",
     "Choice",
+    "ProbeFits",
     "ProbeRows",
+    "RowError",
+    "SelectedShare",
+    "Stability",
     "TrainingLog",
     "TrainingPlan",
-    "choose_forest_weighting",
+    "judge",
+    "paper_baseline",
     "split_probes",
-    "train_pairwise",
+    "train",
 ]

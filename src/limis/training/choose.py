@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,10 +15,10 @@ from limis.training.probes import ProbeRows
 from limis.two_scales import SlopeWeighting, TwoScales
 from limis.walk import GlobalFit, LocalFits, OneScale, fit_locally
 from limis.weighting import ForestWeighting
+from limis.weighting.retrieved import RetrievedWeighting
 
 SCALES = (1.0, 3.0, 10.0, 30.0, 100.0)
 CANDIDATES = (64, 256)
-N_CHOICES = len(SCALES) * len(CANDIDATES)
 PRIORS = (0.0, 0.1, 0.5, 2.0)
 REACHES = (1.0, 0.5, 0.0)
 
@@ -90,6 +90,7 @@ def _foreseen(table: Table, fits: LocalFits, probes: ProbeRows) -> tuple[np.ndar
 def choose_forest_weighting(
     training: TrainingRows,
     weighting: ForestWeighting,
+    candidates: Sequence[int],
     fallback: GlobalFit,
     probes: ProbeRows,
     memory_limit: float,
@@ -102,19 +103,40 @@ def choose_forest_weighting(
     if len(probes) < 2:
         return weighting, []
     choices = []
-    for n_candidates in CANDIDATES:
+    for n_candidates in candidates:
         for scale in SCALES:
             tried = replace(weighting, n_candidates=n_candidates, scale=scale)
             fits = LocalFits.join(list(fit_locally(training, OneScale(tried), fallback, probes.values, memory_limit)))
-            choices.append(Choice.of({"n_candidates": n_candidates, "scale": scale}, training.table, fits, probes))
+            entry = {"weighting": "forest", "n_candidates": n_candidates, "scale": scale}
+            choices.append(Choice.of(entry, training.table, fits, probes))
             done()
-    return replace(weighting, **_best(choices).options), choices
+    best = best_of(choices).options
+    return replace(weighting, n_candidates=best["n_candidates"], scale=best["scale"]), choices
+
+
+def choose_candidates(
+    training: TrainingRows,
+    weighting: RetrievedWeighting,
+    candidates: Sequence[int],
+    fallback: GlobalFit,
+    probes: ProbeRows,
+    memory_limit: float,
+) -> list[Choice]:
+    """What a trained weighting of retrieved rows is worth on fewer and more of them."""
+    choices = []
+    for n_candidates in candidates:
+        tried = OneScale(replace(weighting, n_candidates=n_candidates))
+        fits = LocalFits.join(list(fit_locally(training, tried, fallback, probes.values, memory_limit)))
+        entry = {"weighting": "retrieved", "n_candidates": n_candidates}
+        choices.append(Choice.of(entry, training.table, fits, probes))
+    return choices
 
 
 def choose_two_scales(
     training: TrainingRows,
     model: TwoScales,
     slope_weightings: dict[str, SlopeWeighting | None],
+    candidates: Sequence[int],
     fallback: GlobalFit,
     probes: ProbeRows,
     memory_limit: float,
@@ -122,28 +144,53 @@ def choose_two_scales(
 ) -> tuple[TwoScales, list[Choice]]:
     """Whose changes the slopes rest on, how much those of all rows count, whose rows give the level, and how.
 
-    ``done`` is called after each try.
+    How many rows the level rests on is decided last, for the best of the rest. ``done`` is called after each try.
     """
     if len(probes) < 2:
         return model, []
     choices = []
+
+    def judged(tried: TwoScales, options: dict[str, Any]) -> list[Choice]:
+        fits = LocalFits.join(list(fit_locally(training, tried, fallback, probes.values, memory_limit)))
+        step = fits.predictions() - fits.levels
+        done()
+        return [
+            Choice.of(
+                {**options, "reach": reach},
+                training.table,
+                replace(fits, levels=fits.levels - (1 - reach) * step),
+                probes,
+            )
+            for reach in REACHES
+        ]
+
+    def with_options(options: dict[str, Any]) -> TwoScales:
+        given = {name: value for name, value in options.items() if name != "slopes_from"}
+        return replace(model, slope_weighting=slope_weightings[options["slopes_from"]], **given)
+
     for slopes_from, weighting in slope_weightings.items():
         for level_from in ("forest", "slopes") if weighting is not None else ("forest",):
             for prior in PRIORS:
-                options: dict[str, Any] = {"level_from": level_from, "prior": prior}
-                tried = replace(model, slope_weighting=weighting, reach=1.0, **options)
-                fits = LocalFits.join(list(fit_locally(training, tried, fallback, probes.values, memory_limit)))
-                step = fits.predictions() - fits.levels
-                for reach in REACHES:
-                    nearer = replace(fits, levels=fits.levels - (1 - reach) * step)
-                    entry = {"slopes_from": slopes_from, **options, "reach": reach}
-                    choices.append(Choice.of(entry, training.table, nearer, probes))
-                done()
-    best = dict(_best(choices).options)
-    return replace(model, slope_weighting=slope_weightings[best.pop("slopes_from")], **best), choices
+                options = {"slopes_from": slopes_from, "level_from": level_from, "prior": prior}
+                options["n_candidates"] = model.n_candidates
+                choices += judged(with_options({**options, "reach": 1.0}), options)
+    best = best_of(choices)
+    for n_candidates in candidates:
+        if n_candidates != model.n_candidates:
+            options = {name: value for name, value in best.options.items() if name != "reach"}
+            options["n_candidates"] = n_candidates
+            choices += judged(with_options({**options, "reach": 1.0}), options)
+    return with_options(best_of(choices).options), choices
 
 
-def _best(choices: list[Choice]) -> Choice:
+def n_tries(slope_weightings: dict[str, SlopeWeighting | None]) -> int:
+    """How many times `choose_two_scales` fits the probe rows, about."""
+    return len(PRIORS) * (2 * len(slope_weightings) - 1) + 1
+
+
+def best_of(choices: list[Choice]) -> Choice:
+    """The choice with the highest merit, marked as chosen, and no other."""
     best = max(choices, key=lambda choice: choice.merit if np.isfinite(choice.merit) else -np.inf)
-    best.chosen = True
+    for choice in choices:
+        choice.chosen = choice is best
     return best

@@ -93,7 +93,7 @@ def rloo(logits: torch.Tensor, loss: Loss, generator: torch.Generator) -> torch.
 def gumbel(logits: torch.Tensor, loss: Loss, generator: torch.Generator) -> torch.Tensor:
     """Binary concrete relaxation: weights between 0 and 1 that are nearly a sample, at a fixed temperature."""
     tiny = torch.finfo(logits.dtype).eps
-    uniform = torch.rand(logits.shape, dtype=logits.dtype, generator=generator).clamp(tiny, 1 - tiny)
+    uniform = _uniform(logits, generator).clamp(tiny, 1 - tiny)
     return loss(torch.sigmoid((logits + torch.logit(uniform)) / TEMPERATURE)).mean()
 
 
@@ -130,7 +130,12 @@ def l2r(logits: torch.Tensor, loss: Loss, generator: torch.Generator) -> torch.T
 
 
 def _sample(logits: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    return torch.bernoulli(torch.sigmoid(logits), generator=generator)
+    return (_uniform(logits, generator) < torch.sigmoid(logits)).to(logits.dtype)
+
+
+def _uniform(logits: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Numbers in [0, 1) beside the logits; drawn on the CPU, so that a seed means the same on every device."""
+    return torch.rand(logits.shape, dtype=logits.dtype, generator=generator).to(logits.device)
 
 
 def _log_probability(logits: torch.Tensor, selected: torch.Tensor) -> torch.Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal
 
 from limis.training.objectives import Objective
 from limis.training.terms import ChangeError, RowError
@@ -27,15 +28,36 @@ TOWERS_PLAN = TrainingPlan(
 )
 
 
+PLANS: dict[str, TrainingPlan] = {
+    "pairwise": TrainingPlan(),
+    "pairwise-released": TrainingPlan(objective="released", inputs="released", penalty_from_step=500, patience=0),
+    "towers": TOWERS_PLAN,
+    "kernel": replace(TOWERS_PLAN, estimator="kernel"),
+    "sum": replace(TOWERS_PLAN, estimator="sum"),
+}
+
+
+def plan_for(weighting: str, objective: Objective | Literal["auto"]) -> TrainingPlan:
+    """The plan of a trained weighting under an objective; "auto" is the one that the plan was made for."""
+    plan = PLANS[weighting]
+    if objective == "auto":
+        objective = plan.objective
+    if objective == plan.objective:
+        return plan
+    plan = replace(plan, objective=objective)
+    if objective == "l2r":
+        # The shared weights are free numbers, not a network: they are the mean of many steps, which stopping would cut.
+        return replace(plan, learning_rate=0.05, patience=0, steps=500, cooling=False)
+    if plan.estimator == "pairwise" and objective not in ("reinforce", "released"):
+        # Gradients with less noise than REINFORCE's allow larger and fewer steps than the paper's.
+        return replace(plan, learning_rate=1e-3, steps=1000)
+    return plan
+
+
 def paper_baseline(objective: Objective) -> TrainingPlan:
     """The paper's estimator and reward under another objective, for its table of differentiable baselines.
 
     The estimator has the inputs of the released code: one that sees the training rows' outputs, as in the text, learns
-    to select rows with the output of the probe, and its coefficients mean nothing. Gradients with less noise than
-    REINFORCE's allow larger and fewer steps than the paper's.
+    to select rows with the output of the probe, and its coefficients mean nothing.
     """
-    plan = TrainingPlan(objective=objective, inputs="released", penalty=0.0)
-    if objective == "l2r":
-        # The shared weights are free numbers, not a network: they are the mean of many steps, which stopping would cut.
-        return replace(plan, learning_rate=0.05, patience=0, steps=500)
-    return plan if objective in ("reinforce", "released") else replace(plan, learning_rate=1e-3, steps=1000)
+    return replace(plan_for("pairwise", objective), inputs="released", penalty=0.0)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,7 +14,6 @@ from limis.rows import TrainingRows
 from limis.table import QUANTILES, Table
 from limis.training.probes import ProbeRows
 from limis.training.terms import Changes, LinearModels, ProbeFits, Term
-from limis.weighting.dense import DenseWeighting
 
 NUDGE = 0.02  # how far a number goes at most, as a share of the training rows it passes
 NEAR_HELD_OUT = 8
@@ -45,16 +44,19 @@ class ProbeSet:
         cls,
         training: TrainingRows,
         probes: ProbeRows,
-        weighting: DenseWeighting,
+        see: Callable[[np.ndarray], torch.Tensor],
         needs: set[str],
         near: ProbeRows,
         rng: np.random.Generator,
     ) -> ProbeSet:
-        """Make the tensors; ``near`` holds the rows that stand for changes where the black box was not asked."""
+        """Make the tensors; ``see`` gives the estimator's inputs of rows given by their values.
+
+        ``near`` holds the rows that stand for changes where the black box was not asked.
+        """
         table = training.table
-        inputs = [weighting.inputs(training, probes.values)]
+        inputs = [see(probes.values)]
         if "nudged" in needs:
-            inputs.append(weighting.inputs(training, nudge(table, probes.values, rng)))
+            inputs.append(see(nudge(table, probes.values, rng)))
         weight = np.ones(len(training)) if training.sample_weight is None else training.sample_weight
         return cls(
             inputs=inputs,
@@ -66,10 +68,16 @@ class ProbeSet:
             changes=_PackedChanges.of(training, probes, near) if "changes" in needs else None,
         )
 
+    def on(self, device: str) -> ProbeSet:
+        """The same with its tensors on another device."""
+        tensors = {name: value.to(device) for name, value in vars(self).items() if isinstance(value, torch.Tensor)}
+        changes = None if self.changes is None else self.changes.on(device)
+        return replace(self, **tensors, inputs=[part.to(device) for part in self.inputs], changes=changes)
+
     def allowed(self, places: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
         """How much the training rows may count for these probes: (probes, rows)."""
         equal = torch.as_tensor(self.twins[places.numpy()].toarray(), dtype=torch.float32)
-        return ((1 - equal) * self.row_weight)[:, rows]
+        return ((1 - equal.to(self.row_weight.device)) * self.row_weight)[:, rows]
 
     def fits(
         self, places: torch.Tensor, weights: torch.Tensor, models: LinearModels, nudged: LinearModels | None
@@ -111,6 +119,10 @@ class _PackedChanges:
             torch.as_tensor(np.searchsorted(rows, np.arange(len(probes) + 1))),
         )
 
+    def on(self, device: str) -> _PackedChanges:
+        """The same on another device."""
+        return _PackedChanges(*(part.to(device) for part in (self.steps, self.answers, self.starts)))
+
     @property
     def unit(self) -> float:
         """Root mean square of the answers, or 1 where the black box never answered otherwise."""
@@ -119,7 +131,7 @@ class _PackedChanges:
     def of_probes(self, places: torch.Tensor) -> Changes:
         """The changes of some probes, side by side."""
         starts, counts = self.starts[places], self.starts[places + 1] - self.starts[places]
-        slots = torch.arange(int(counts.max()) if len(counts) else 0)
+        slots = torch.arange(int(counts.max()) if len(counts) else 0, device=counts.device)
         known = slots < counts[:, None]
         at = torch.where(known, starts[:, None] + slots, 0)
         return Changes(self.steps[at], self.answers[at], known.float(), self.unit)

@@ -27,7 +27,7 @@ class SharedRidge:
         # Sums of squares lose digits when the means are large beside the spread.
         self.centre = features.mean(dim=0)
         self.features, self.targets = features - self.centre, targets
-        self.upper = torch.triu_indices(features.shape[1], features.shape[1])
+        self.upper = torch.triu_indices(features.shape[1], features.shape[1], device=features.device)
         self.products: torch.Tensor | None = None
         if len(features) * self.upper.shape[1] <= MAX_CELLS:
             self.products = self._products()
@@ -60,12 +60,12 @@ class SharedRidge:
         total, target_sum, feature_sums, moments, squares = sums.split([1, 1, width, width, self.upper.shape[1]], dim=1)
         total = torch.where(total > 0, total, 1.0)
         feature_means, target_means = feature_sums / total, target_sum / total
-        square = torch.zeros(len(weights), width, width, dtype=torch.float64)
+        square = torch.zeros(len(weights), width, width, dtype=torch.float64, device=weights.device)
         square[:, self.upper[0], self.upper[1]] = squares
         square[:, self.upper[1], self.upper[0]] = squares
         gram = square - feature_sums[:, :, None] * feature_means[:, None, :]
         moment = moments - feature_sums * target_means
-        system = gram + self.alpha * torch.eye(width, dtype=torch.float64)
+        system = gram + self.alpha * torch.eye(width, dtype=torch.float64, device=weights.device)
         coefficients = torch.linalg.solve(system, moment)
         intercepts = target_means[:, 0] - (coefficients * feature_means).sum(dim=1)
         return coefficients.to(weights.dtype), intercepts.to(weights.dtype)

@@ -82,7 +82,8 @@ class _Best:
 
     def __init__(self, training: TrainingRows, probes: ProbeRows, inputs: torch.Tensor, solve: _Systems) -> None:
         self.inputs, self.solve = inputs, solve
-        self.error, self.state = float("inf"), None
+        self.error = float("inf")
+        self.state: dict[str, torch.Tensor] = {}
         self.moves: tuple[torch.Tensor, ...] | None = None
         if probes.asked is not None:
             table = training.table
@@ -107,8 +108,7 @@ class _Best:
 
     def restored(self, estimator: FactoredEstimator) -> FactoredEstimator:
         """The estimator as it was when it was best."""
-        if self.state is not None:
-            estimator.load_state_dict(self.state)
+        estimator.load_state_dict(self.state)
         return estimator
 
 

@@ -6,6 +6,7 @@ import copy
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -24,7 +25,7 @@ from limis.weighting.factored import FactoredEstimator, Form
 from limis.weighting.pairwise import Inputs, PairwiseEstimator, PairwiseWeighting
 from limis.weighting.shared import SharedEstimator, SharedWeighting
 
-PENALTIES = (0.0, 0.1, 1.0)
+PENALTIES = (0.0, 0.1, 1.0)  # in deviations of the outputs
 VALIDATION_SHARE = 0.25
 MAX_VALIDATION = 200
 MAX_ASKED = 5000  # training rows whose moves the black box is asked about
@@ -37,7 +38,7 @@ class TrainingPlan:
 
     objective: Objective = "reinforce"
     inputs: Inputs = "text"  # of the pairwise estimator
-    penalty: float | None = None  # None: chosen by validation fidelity
+    penalty: float | None = None  # λ, in units of the outputs as in the paper; None: chosen by validation fidelity
     penalty_from_step: int = 0
     steps: int = 2000
     batch_rows: int = 5000
@@ -87,6 +88,7 @@ def train(
     seed: int,
     verbose: bool = False,
     own: ProbeRows | None = None,
+    device: str = "cpu",
 ) -> tuple[DenseWeighting, list[TrainingLog]]:
     """Train a weight estimator over all training rows.
 
@@ -105,6 +107,8 @@ def train(
     own : ProbeRows, default=None
         Training rows once more, as the probes that reward where the plan says "all"; with the answers to their moves
         where a term needs them. When not given these are all rows, or as many as the black box can be asked about.
+    device : str, default="cpu"
+        Where the tensors are, as torch names it. The same seed draws the same selections everywhere.
 
     Returns
     -------
@@ -113,25 +117,16 @@ def train(
     logs : list of TrainingLog
         One a penalty.
     """
-    penalties = PENALTIES if plan.penalty is None else (plan.penalty,)
+    penalties = [share * training.unit for share in PENALTIES] if plan.penalty is None else [plan.penalty]
     budget = None if plan.time_budget is None else plan.time_budget / len(penalties)
     if plan.probes == "all" and own is None:
         own = _training_rows_as_probes(training, plan, seed)
     results = []
     for penalty in penalties:
         one = replace(plan, penalty=penalty, time_budget=budget)
-        results.append(_Run(training, probes, own, fallback, one, seed).train(verbose))
+        results.append(_Run(training, probes, own, fallback, one, seed, device).train(verbose))
     weighting, _ = min(results, key=lambda result: result[1].error)
     return weighting, [log for _, log in results]
-
-
-def train_pairwise(
-    training: TrainingRows, probes: ProbeRows, fallback: GlobalFit, plan: TrainingPlan, seed: int, verbose: bool = False
-) -> tuple[PairwiseWeighting, list[TrainingLog]]:
-    """Train the paper's estimator; see `train`."""
-    weighting, logs = train(training, probes, fallback, replace(plan, estimator="pairwise"), seed, verbose)
-    assert isinstance(weighting, PairwiseWeighting)
-    return weighting, logs
 
 
 def _training_rows_as_probes(training: TrainingRows, plan: TrainingPlan, seed: int) -> ProbeRows:
@@ -164,15 +159,18 @@ class _Run:
         fallback: GlobalFit,
         plan: TrainingPlan,
         seed: int,
+        device: str,
     ) -> None:
-        self.training, self.plan = training, plan
+        self.training, self.plan = training.on(device), plan
         self.generator = torch.Generator().manual_seed(seed)
         self.weighting = _untrained(training, plan, seed)
-        self.otherwise = _global_model(training, fallback)
+        self.weighting.estimator.to(device)
+        self.otherwise = _global_model(training, fallback, device)
         rewarding, validation, near = self._divide(probes, own)
         rng, needs = np.random.default_rng(seed), needed(plan.terms)
         self.rewarding, self.validation = (
-            ProbeSet.prepare(training, part, self.weighting, needs, near, rng) for part in (rewarding, validation)
+            ProbeSet.prepare(training, part, partial(self.weighting.inputs, training), needs, near, rng).on(device)
+            for part in (rewarding, validation)
         )
         self.every_row = torch.arange(len(training))
         self.every_ridge = self._ridge(self.every_row)
@@ -198,13 +196,15 @@ class _Run:
         assert plan.penalty is not None
         log = TrainingLog(plan.penalty, global_error=float(self._baseline(self.validation).mean()))
         baseline = self._baseline(self.rewarding)
-        optimiser = torch.optim.AdamW(estimator.parameters(), lr=plan.learning_rate, weight_decay=plan.weight_decay)
-        schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, self._rate)
+        optimiser, schedule = self._optimiser()
         best_state = copy.deepcopy(estimator.state_dict())
         self._check(0, log)
         started = time.monotonic()
         with progress(plan.steps, f"training the weight estimator (λ = {plan.penalty:g})", verbose) as bar:
             for step in range(plan.steps):
+                if step and step == plan.penalty_from_step:
+                    # With the penalty the released code begins anew: what the optimiser remembers is another loss's.
+                    optimiser, schedule = self._optimiser()
                 optimiser.zero_grad()
                 self._objective(step, baseline).backward()
                 optimiser.step()
@@ -223,7 +223,13 @@ class _Run:
         if plan.patience:
             estimator.load_state_dict(best_state)
             log.kept = log.best
+        estimator.cpu()
         return self.weighting, log
+
+    def _optimiser(self) -> tuple[torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler]:
+        plan, parameters = self.plan, self.weighting.estimator.parameters()
+        optimiser = torch.optim.AdamW(parameters, lr=plan.learning_rate, weight_decay=plan.weight_decay)
+        return optimiser, torch.optim.lr_scheduler.LambdaLR(optimiser, self._rate)
 
     def _rate(self, step: int) -> float:
         """The learning rate of a step, as a share of the plan's."""
@@ -237,10 +243,10 @@ class _Run:
             rows = torch.randperm(n, generator=self.generator)[: plan.batch_rows]
             ridge = self._ridge(rows)
         places = torch.randperm(len(self.rewarding), generator=self.generator)[: plan.batch_probes]
+        assert plan.penalty is not None
         penalty = plan.penalty if step >= plan.penalty_from_step else 0.0
-        assert penalty is not None
         errors = self._errors(self.rewarding, places, rows, ridge)
-        loss = Loss(errors, baseline[places], penalty)
+        loss = Loss(errors, baseline[places], penalty / self.training.unit)
         return OBJECTIVES[plan.objective](self._logits(self.rewarding, places, rows), loss, self.generator)
 
     def _ridge(self, rows: torch.Tensor) -> SharedRidge:
@@ -285,7 +291,8 @@ class _Run:
         for places in torch.arange(len(probes)).split(256):
             coefficients = self.otherwise.coefficients.expand(len(places), -1)
             models = LinearModels(coefficients, self.otherwise.intercepts.expand(len(places)))
-            parts.append(self._judge(probes, places, torch.zeros(len(places), 1), models, models))
+            nothing = torch.zeros(len(places), 1, device=models.coefficients.device)
+            parts.append(self._judge(probes, places, nothing, models, models))
         return torch.cat(parts)
 
     def _check(self, step: int, log: TrainingLog) -> None:
@@ -302,10 +309,10 @@ class _Run:
         log.selected_share.append(float(torch.cat(shares).mean()))
 
 
-def _global_model(training: TrainingRows, fallback: GlobalFit) -> LinearModels:
+def _global_model(training: TrainingRows, fallback: GlobalFit, device: str) -> LinearModels:
     """The global surrogate as one linear model, in deviations of the outputs."""
     intercept = (
         fallback.level - fallback.feature_means @ fallback.coefficients - training.overall_mean
     ) / training.unit
-    coefficients = torch.as_tensor(fallback.coefficients / training.unit, dtype=torch.float32)
-    return LinearModels(coefficients[None], torch.as_tensor([intercept], dtype=torch.float32))
+    coefficients = torch.as_tensor(fallback.coefficients / training.unit, dtype=torch.float32, device=device)
+    return LinearModels(coefficients[None], torch.as_tensor([intercept], dtype=torch.float32, device=device))

@@ -53,8 +53,8 @@ class FactoredWeighting:
 
     def logits(self, training: TrainingRows, queries: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
         """Logits (queries, rows) from the queries' inputs."""
-        if self._row_inputs is None:
-            self._row_inputs = self.inputs(training, training.values)
+        if self._row_inputs is None or self._row_inputs.device != queries.device:
+            self._row_inputs = self.inputs(training, training.values).to(queries.device)
         return self.estimator(queries, self._row_inputs[rows])
 
     def neighbourhood(self, training: TrainingRows, values: np.ndarray) -> Neighbourhood:

@@ -25,9 +25,9 @@ class FactoredEstimator(nn.Module):
     def __init__(self, n_inputs: int, form: Form = "towers") -> None:
         super().__init__()
         self.form = form
-        self.query_tower = _embedding(n_inputs) if form != "kernel" else None
-        self.row_tower = _embedding(n_inputs) if form != "kernel" else None
-        self.kernel = _embedding(n_inputs) if form != "towers" else None
+        self.query_tower = embedding(n_inputs) if form != "kernel" else None
+        self.row_tower = embedding(n_inputs) if form != "kernel" else None
+        self.kernel = embedding(n_inputs) if form != "towers" else None
         self.bias = nn.Parameter(torch.zeros(()))
 
     def forward(self, queries: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
@@ -43,7 +43,8 @@ class FactoredEstimator(nn.Module):
         return logits
 
 
-def _embedding(n_inputs: int) -> nn.Sequential:
+def embedding(n_inputs: int) -> nn.Sequential:
+    """A small network from a row to its embedding."""
     return nn.Sequential(
         nn.Linear(n_inputs, HIDDEN), nn.Tanh(), nn.Linear(HIDDEN, HIDDEN), nn.Tanh(), nn.Linear(HIDDEN, EMBEDDING)
     )

@@ -1,0 +1,230 @@
+"""Stage 2: from the options of an explainer to a fitted local model, with what was chosen on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+import torch
+
+from limis.changes import RecordedChanges
+from limis.errors import InputError
+from limis.progress import progress
+from limis.retrieval import Retriever
+from limis.rows import TrainingRows
+from limis.training.choose import (
+    CANDIDATES,
+    SCALES,
+    Choice,
+    best_of,
+    choose_candidates,
+    choose_forest_weighting,
+    choose_two_scales,
+    n_tries,
+)
+from limis.training.objectives import Objective
+from limis.training.plans import PLANS, plan_for
+from limis.training.probes import ProbeRows
+from limis.training.retrieved import train_retrieved
+from limis.training.slopes import train_slopes
+from limis.training.terms import ChangeError, RowError, Term
+from limis.training.trainer import TrainingLog, train
+from limis.two_scales import SlopeWeighting, TwoScales
+from limis.walk import GlobalFit, LocalModel, OneScale
+from limis.weighting import ForestWeighting
+from limis.weighting.random import RandomWeighting
+
+START_CANDIDATES, START_SCALE, START_PRIOR = 256, 10.0, 0.1
+# A learned kernel weighs all training rows for each row: few teach it nothing, and many cost too much.
+MIN_LEARNED_ROWS, MAX_LEARNED_ROWS = 200, 5_000
+
+TRAINED = tuple(PLANS)
+WEIGHTINGS = ("auto", "two-scales", "forest", "retrieved", *TRAINED, "random")
+
+
+@dataclass
+class FitOptions:
+    """What an explainer was told about stage 2, by the names of its parameters."""
+
+    weighting: str
+    objective: Objective | Literal["auto"]
+    reward: Sequence[Term] | None
+    selection_penalty: float | Literal["auto"]
+    candidates: int | Literal["auto"]
+    inference: str
+    device: str
+    time_budget: float | None
+    memory_limit: float
+    n_jobs: int | None
+    random_state: int
+    verbose: bool
+
+
+@dataclass
+class FittedStage:
+    """A local model, the list it was chosen from, and the learning curves of what was trained."""
+
+    model: LocalModel
+    choices: list[Choice] = field(default_factory=list)
+    logs: list[TrainingLog] = field(default_factory=list)
+
+    def choices_frame(self, unit: float) -> pd.DataFrame:
+        """What was tried, a line each: options, or the λ of each training run; ``unit`` is that of the logs' errors."""
+        if self.choices or not self.logs:
+            return pd.DataFrame([choice.to_dict() for choice in self.choices])
+        best = min(self.logs, key=lambda log: log.error)
+        return pd.DataFrame(
+            {
+                "selection_penalty": log.penalty,
+                "error": log.error * unit,
+                "global_error": log.global_error * unit,
+                "chosen": log is best,
+            }
+            for log in self.logs
+        )
+
+
+@dataclass
+class Stage:
+    """Everything a local model is fitted from."""
+
+    options: FitOptions
+    training: TrainingRows
+    fallback: GlobalFit
+    choosing: ProbeRows
+    rng: np.random.Generator
+
+    def fit(self, recorded: RecordedChanges | None) -> FittedStage:
+        """Fit what the options ask for; on two scales where changes were recorded."""
+        weighting = self.options.weighting
+        if recorded is not None:
+            return self.fit_two_scales(recorded)
+        if weighting in TRAINED:
+            return self.fit_trained()
+        if weighting == "random":
+            return FittedStage(OneScale(RandomWeighting(seed=self.options.random_state)))
+        if weighting == "forest":
+            return self.fit_forest()
+        if weighting == "retrieved" and len(self.choosing) == 0:
+            raise InputError("training a weight estimator needs probe rows; give probe_rows or more rows")
+        return self.fit_retrieved(beside_forest=weighting == "auto")
+
+    def fit_two_scales(self, recorded: RecordedChanges) -> FittedStage:
+        """Levels from the forest's rows, slopes from recorded changes: of its rows, or of rows weighed by a kernel."""
+        training, options = self.training, self.options
+        weightings: dict[str, SlopeWeighting | None] = {"forest": None}
+        systems = recorded.systems(training.table, training.values)
+        copies = recorded.copies(len(training), self.rng)
+        with progress(2, "growing the forest", options.verbose) as bar:
+            retriever = Retriever.fit(training, rng=self.rng, copies=copies, n_jobs=options.n_jobs)
+            bar.update(2)
+        seed = int(self.rng.integers(2**31))
+        if MIN_LEARNED_ROWS <= len(training) <= MAX_LEARNED_ROWS and len(recorded):
+            weightings["learned"] = train_slopes(
+                training,
+                recorded,
+                systems,
+                self.choosing,
+                seed,
+                time_budget=options.time_budget,
+                verbose=options.verbose,
+            )
+        start = TwoScales(retriever, copies, systems, None, self._start_candidates(), START_PRIOR)
+        with progress(n_tries(weightings), "choosing on probe rows", options.verbose) as bar:
+            model, choices = choose_two_scales(
+                training,
+                start,
+                weightings,
+                self._candidate_list(),
+                self.fallback,
+                self.choosing,
+                options.memory_limit,
+                bar.update,
+            )
+        return FittedStage(model, choices)
+
+    def fit_forest(self) -> FittedStage:
+        """A ridge on the forest's rows; how many, and what they are worth, chosen on probe rows."""
+        with progress(
+            1 + len(SCALES) * len(self._candidate_list()), "fitting the explainer", self.options.verbose
+        ) as bar:
+            retriever = Retriever.fit(self.training, rng=self.rng, n_jobs=self.options.n_jobs)
+            bar.update()
+            return self._choose_forest(retriever, bar.update)
+
+    def _choose_forest(self, retriever: Retriever, done: Callable[[], object]) -> FittedStage:
+        start = ForestWeighting(retriever, self._start_candidates(), START_SCALE)
+        weighting, choices = choose_forest_weighting(
+            self.training, start, self._candidate_list(), self.fallback, self.choosing, self.options.memory_limit, done
+        )
+        return FittedStage(self._one_scale(weighting), choices)
+
+    def fit_retrieved(self, beside_forest: bool) -> FittedStage:
+        """A ridge on the forest's rows, weighed by what is learned; beside the forest's own weights where "auto"."""
+        options, training = self.options, self.training
+        retriever = Retriever.fit(training, rng=self.rng, n_jobs=options.n_jobs)
+        found = FittedStage(OneScale(ForestWeighting(retriever, self._start_candidates(), START_SCALE)))
+        if beside_forest:
+            found = self._choose_forest(retriever, lambda: None)
+            if len(training) < MIN_LEARNED_ROWS or len(self.choosing) == 0:
+                return found
+        weighting, log = train_retrieved(
+            training,
+            retriever,
+            self.choosing,
+            (RowError(squared=True), ChangeError()) if options.reward is None else options.reward,
+            self._start_candidates(),
+            int(self.rng.integers(2**31)),
+            time_budget=options.time_budget,
+            verbose=options.verbose,
+        )
+        choices = choose_candidates(
+            training, weighting, self._candidate_list(), self.fallback, self.choosing, options.memory_limit
+        )
+        best = best_of([*found.choices, *choices])
+        if best in choices:
+            found.model = self._one_scale(replace(weighting, n_candidates=best.options["n_candidates"]))
+        return FittedStage(found.model, [*found.choices, *choices], [log])
+
+    def fit_trained(self) -> FittedStage:
+        """A weight estimator over all training rows, and a ridge on what it weighs."""
+        options, training = self.options, self.training
+        if len(self.choosing) == 0:
+            raise InputError("training a weight estimator needs probe rows; give probe_rows or more rows")
+        _check_device(options.device)
+        plan = plan_for(options.weighting, options.objective)
+        if options.selection_penalty != "auto":
+            plan = replace(plan, penalty=float(options.selection_penalty))
+        if options.reward is not None:
+            plan = replace(plan, terms=tuple(options.reward))
+        weighting, logs = train(
+            training,
+            self.choosing,
+            self.fallback,
+            replace(plan, time_budget=options.time_budget),
+            int(self.rng.integers(2**31)),
+            options.verbose,
+            device=options.device,
+        )
+        return FittedStage(self._one_scale(weighting), [], logs)
+
+    def _one_scale(self, weighting: object) -> OneScale:
+        return OneScale(weighting, self.options.inference, self.options.random_state)  # type: ignore[arg-type]
+
+    def _start_candidates(self) -> int:
+        return START_CANDIDATES if self.options.candidates == "auto" else self.options.candidates
+
+    def _candidate_list(self) -> tuple[int, ...]:
+        return CANDIDATES if self.options.candidates == "auto" else (self.options.candidates,)
+
+
+def _check_device(name: str) -> None:
+    try:
+        torch.zeros(1, device=name)
+    except (RuntimeError, AssertionError) as error:
+        raise InputError(
+            f"there is no device {name!r} here; use device='cpu' ({str(error).splitlines()[0]})"
+        ) from error
