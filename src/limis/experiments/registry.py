@@ -1,32 +1,49 @@
-"""All experiments by name."""
+"""All experiments by name, and the groups they can be asked for in."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Iterable
 
-import pandas as pd
+from limis.errors import InputError
+from limis.experiments.adult_fidelity import ADULT
+from limis.experiments.experiment import Experiment
+from limis.experiments.recovery import RECOVERY
+from limis.experiments.selection import SELECTION
+from limis.experiments.training_studies import TRAINING
 
-from limis.experiments import adult_fidelity, synthetic_awd
-
-
-@dataclass(frozen=True)
-class Experiment:
-    """What it shows, and how to run it: from (seed, number of test rows) to a table of results."""
-
-    description: str
-    run: Callable[[int, int], pd.DataFrame]
-
-
-EXPERIMENTS = {
-    "adult-fidelity": Experiment(
-        "Adult, XGBoost with the appendix's settings, ridge: NSE, LMAE and skill on changes of the default explainer, "
-        "of its neighbourhoods' mean and of the global ridge",
-        adult_fidelity.run,
-    ),
-    "synthetic-awd": Experiment(
-        "Syn1 to Syn4 at 500, 1,000 and 2,000 training rows, ridge: absolute weight difference, NSE and selection AUC "
-        "of the default explainer, SILO, MAPLE and the global ridge, beside the paper's LIMIS",
-        synthetic_awd.run,
-    ),
+EXPERIMENTS: dict[str, Experiment] = {one.name: one for one in (*RECOVERY, *SELECTION, *TRAINING, ADULT)}
+GROUPS = {
+    "all-synthetic": [name for name, one in EXPERIMENTS.items() if one.synthetic],
+    "all": list(EXPERIMENTS),
 }
+
+
+def named(names: Iterable[str]) -> list[Experiment]:
+    """The experiments of these names and groups, each once.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Names of experiments, "all-synthetic" or "all".
+
+    Returns
+    -------
+    list of Experiment
+        In the order asked for.
+
+    Raises
+    ------
+    InputError
+        If there is no such experiment.
+
+    Examples
+    --------
+    >>> [one.name for one in named(["syn4", "selection-auc", "syn4"])]
+    ['syn4', 'selection-auc']
+    """
+    found: dict[str, Experiment] = {}
+    for name in names:
+        if name not in EXPERIMENTS and name not in GROUPS:
+            raise InputError(f"there is no experiment {name!r}; there are: {', '.join([*EXPERIMENTS, *GROUPS])}")
+        found |= {one: EXPERIMENTS[one] for one in GROUPS.get(name, [name])}
+    return list(found.values())

@@ -30,7 +30,11 @@ TOWERS_PLAN = TrainingPlan(
 
 PLANS: dict[str, TrainingPlan] = {
     "pairwise": TrainingPlan(),
-    "pairwise-released": TrainingPlan(objective="released", inputs="released", penalty_from_step=500, patience=0),
+    # A step on nine tenths of the rows is what the released code does on synthetic data: on all of them, some seeds
+    # end with a selection that tells no rows apart.
+    "pairwise-released": TrainingPlan(
+        objective="released", inputs="released", penalty_from_step=500, patience=0, batch_share=0.9
+    ),
     "towers": TOWERS_PLAN,
     "kernel": replace(TOWERS_PLAN, estimator="kernel"),
     "sum": replace(TOWERS_PLAN, estimator="sum"),

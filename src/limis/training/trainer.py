@@ -42,6 +42,7 @@ class TrainingPlan:
     penalty_from_step: int = 0
     steps: int = 2000
     batch_rows: int = 5000
+    batch_share: float = 1.0  # of the training rows, where that is fewer
     batch_probes: int = 10
     learning_rate: float = 1e-4
     check_every: int = 100
@@ -239,8 +240,9 @@ class _Run:
         """The number to descend, on some probes and some rows."""
         plan, n = self.plan, len(self.training)
         rows, ridge = self.every_row, self.every_ridge
-        if plan.batch_rows < n:
-            rows = torch.randperm(n, generator=self.generator)[: plan.batch_rows]
+        size = min(plan.batch_rows, round(plan.batch_share * n))
+        if size < n:
+            rows = torch.randperm(n, generator=self.generator)[:size]
             ridge = self._ridge(rows)
         places = torch.randperm(len(self.rewarding), generator=self.generator)[: plan.batch_probes]
         assert plan.penalty is not None

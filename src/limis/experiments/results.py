@@ -1,0 +1,98 @@
+"""Results on disk: a table as JSON with where it came from, the same as CSV, and its figure."""
+
+from __future__ import annotations
+
+import json
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from limis import __version__
+from limis.errors import InputError, MissingExtraError
+from limis.experiments.cache import Cache
+from limis.experiments.experiment import Experiment
+from limis.experiments.protocol import Scope
+from limis.report import write_text
+
+PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "torch", "xgboost", "lime")
+
+
+def finish(experiment: Experiment, scope: Scope, folder: Path, cache: Cache, *, plot: bool = True) -> pd.DataFrame:
+    """Make the table of an experiment from those of its runs that are in the cache, and write it.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        Which one.
+    scope : Scope
+        How far it goes.
+    folder : Path
+        Where ``NAME.json``, ``NAME.csv`` and ``NAME.png`` are written.
+    cache : Cache
+        Where its runs are.
+    plot : bool, default=True
+        Whether the figure is drawn too; without matplotlib it is left out.
+
+    Returns
+    -------
+    DataFrame
+        The tidy table.
+    """
+    runs = cache.finished(experiment.runs(scope))
+    if not runs:
+        raise InputError(f"no run of {experiment.name} is finished")
+    found = [cache.load(run) for run in runs]
+    table = experiment.tabulate([run.outcome(one) for run, one in zip(runs, found, strict=True)])
+    origin = {
+        "command": _command(experiment.name, scope),
+        "runs": len(runs),
+        "machines": sorted({str(one["machine"]) for one in found}),
+        "versions": {"limis": __version__, **_versions()},
+    }
+    write_text(folder / f"{experiment.name}.json", as_json(origin, table))
+    write_text(folder / f"{experiment.name}.csv", table.to_csv(index=False, lineterminator="\n"))
+    if plot:
+        draw(experiment, table, folder)
+    return table
+
+
+def draw(experiment: Experiment, table: pd.DataFrame, folder: Path) -> bool:
+    """Write the figure; False without matplotlib."""
+    try:
+        figure = experiment.draw(table)
+    except MissingExtraError:
+        return False
+    figure.savefig(folder / f"{experiment.name}.png", metadata={"Software": None})
+    return True
+
+
+def read(path: Path) -> tuple[dict[str, Any], pd.DataFrame]:
+    """Where a result came from, and its table."""
+    stored = json.loads(path.read_text(encoding="utf-8"))
+    table = pd.DataFrame(stored["results"])
+    unknown = table.columns[table.isna().all()]
+    return stored, table.astype(dict.fromkeys(unknown, float))
+
+
+def as_json(origin: dict[str, Any], table: pd.DataFrame) -> str:
+    """One line of the table a line of the file, so that versions of it can be compared; what is unknown is null."""
+    records = table.astype(object).where(table.notna(), None).to_dict("records")
+    lines = ",\n".join("  " + json.dumps(record, ensure_ascii=False) for record in records)
+    head = json.dumps(origin, indent=1, ensure_ascii=False).removesuffix("\n}")
+    return f'{head},\n "results": [\n{lines}\n ]\n}}\n'
+
+
+def _command(name: str, scope: Scope) -> str:
+    return f"limis reproduce {name} --seeds {scope.seeds} --tests {scope.tests}" + (" --quick" if scope.quick else "")
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
