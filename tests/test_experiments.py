@@ -383,7 +383,9 @@ def test_adult_compares_all_methods_on_one_black_box(monkeypatch):
     table = experiment.tabulate([run.outcome(run.execute())]).set_index("method")
     assert list(table.index) == [
         "LIMIS (default)",
+        "LIMIS (default), moves not asked",
         "LIMIS (default, queries=20)",
+        "LIMIS (default, queries=20), moves not asked",
         "LIMIS (no jumps)",
         "forest weighting, ridge",
         "local mean, no features",

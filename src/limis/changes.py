@@ -63,7 +63,7 @@ class RecordedChanges:
             chosen = np.sort(rng.choice(chosen, most, replace=False))
         return ChangedCopies(self.values[chosen], self.outputs[chosen], self.rows[chosen])
 
-    def systems(self, table: Table, before: np.ndarray) -> ColumnSystems:
+    def systems(self, table: Table, before: np.ndarray, sample_weight: np.ndarray | None = None) -> ColumnSystems:
         """The normal equations of every row, to be weighed and added; ``before`` are the values of all rows.
 
         Several changes of one column of a row count together as one.
@@ -85,7 +85,8 @@ class RecordedChanges:
         moments = sp.csr_array(
             (steps.data * (self.answers * share)[line], (self.rows[line], steps.indices)), shape=(n, steps.shape[1])
         )
-        return ColumnSystems(grams, moments, width)
+        weight = np.ones(n) if sample_weight is None else sample_weight
+        return ColumnSystems(grams, moments, width, weight / weight.sum())
 
 
 def _single_moves(training: TrainingRows, rows: np.ndarray, rng: np.random.Generator) -> Moves:
@@ -127,6 +128,7 @@ class ColumnSystems:
     grams: sp.csr_array  # (training rows, cells of all columns' squares)
     moments: sp.csr_array  # (training rows, features)
     width: np.ndarray  # (columns,) features of each column
+    share: np.ndarray  # (training rows,) how much each counts among all, summing to 1
 
     def slopes(
         self, weights: sp.csr_array, prior: float, penalty: float, own: ColumnSystems | None = None
@@ -137,8 +139,7 @@ class ColumnSystems:
         shares of the mean square of a column's changes. Weights of a row sum to 1. ``own`` holds changes of the
         explained rows themselves, which count `OWN_CHANGES`.
         """
-        overall = np.full((1, self.grams.shape[0]), 1 / self.grams.shape[0])
-        every_gram, every_moment = overall @ self.grams, overall @ self.moments
+        every_gram, every_moment = self.share[None] @ self.grams, self.share[None] @ self.moments
         grams = np.asarray((weights @ self.grams).todense()) + prior * every_gram
         moments = np.asarray((weights @ self.moments).todense()) + prior * every_moment
         own_grams, own_moments = (None, None) if own is None else (own.grams.toarray(), own.moments.toarray())
@@ -163,7 +164,7 @@ class ColumnSystems:
 
     def part(self, rows: slice) -> ColumnSystems:
         """Those of some rows."""
-        return ColumnSystems(self.grams[rows], self.moments[rows], self.width)
+        return ColumnSystems(self.grams[rows], self.moments[rows], self.width, self.share[rows])
 
     def touched(self, weights: sp.csr_array) -> np.ndarray:
         """Which features some weighted row's changes moved: (rows, features) bool."""
@@ -174,8 +175,7 @@ class ColumnSystems:
 
     def standard_errors(self, weights: sp.csr_array, slopes: np.ndarray, prior: float, penalty: float) -> np.ndarray:
         """Robust (sandwich) errors of one row's slopes, the rows with recorded changes taken as drawn: (features,)."""
-        overall = np.full((1, self.grams.shape[0]), 1 / self.grams.shape[0])
-        every = overall @ self.grams
+        every = self.share[None] @ self.grams
         gram = np.asarray((weights @ self.grams).todense())[0] + prior * every[0]
         moments, grams = self.moments[weights.indices].toarray(), self.grams[weights.indices].toarray()
         errors = np.empty_like(slopes)

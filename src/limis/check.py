@@ -132,6 +132,7 @@ def fidelity_frame(
     *,
     outputs: np.ndarray | None,
     bound: ChangeBound | None,
+    bound_fits: LocalFits | None,
     tolerance: float,
     index: pd.Index,
 ) -> pd.DataFrame:
@@ -143,7 +144,7 @@ def fidelity_frame(
     columns["neighbourhood_error"] = np.sqrt(residual)
     bounds = None
     if bound is not None:
-        bounds = columns["change_error_bound"] = bound.bound(fits)
+        bounds = columns["change_error_bound"] = bound.bound(fits if bound_fits is None else bound_fits)
     columns["gain"] = 1 - np.divide(residual, spread, out=np.ones_like(residual), where=spread > 0)
     columns["effective_rows"] = effective_rows(fits)
     reasons = [

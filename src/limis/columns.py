@@ -63,12 +63,19 @@ class Column:
         return [*shown, OTHER] if self._has_other else shown
 
     def _above(self, jump: float) -> str:
-        return f"> {show_days(jump) if self.kind == 'date' else format(jump, ',.15g')}"
+        if self.kind == "number":
+            return f"> {jump:,.15g}"
+        return f"> {show_days(jump) if self.kind == 'date' else pd.Timedelta(days=jump)}"
 
     @property
     def is_level(self) -> list[bool]:
         """Which of this column's features are 0 or 1 (a category's level, a jump, missing), not the number itself."""
         return [self.is_category or place > 0 for place in range(len(self.feature_levels))]
+
+    @property
+    def is_jump(self) -> list[bool]:
+        """Which of this column's features are jumps."""
+        return [0 < place <= len(self.jumps) for place in range(len(self.feature_levels))]
 
     @property
     def _has_other(self) -> bool:

@@ -31,6 +31,7 @@ from limis.training import ProbeRows, TrainingLog, split_probes
 from limis.training.choose import judge
 from limis.training.fitting import TRAINED, WEIGHTINGS, FitOptions, Stage
 from limis.training.objectives import OBJECTIVES, Objective
+from limis.training.plans import plan_for
 from limis.training.terms import Term
 from limis.two_scales import TwoScales
 from limis.walk import GlobalFit, LocalFits, LocalModel, fit_locally
@@ -59,8 +60,8 @@ class LimisExplainer(BaseEstimator):
         - "towers", "kernel" and "sum" learn weights of all rows from embeddings of the rows;
         - "pairwise" is the paper's network, "pairwise-released" the one of its released code;
         - "random" selects half of the rows at random, as a control;
-        - "auto" is "two-scales" where there is a model to ask, else the better of "forest" and "retrieved" on probe
-          rows.
+        - "auto" is "two-scales" where there is a model to ask and nothing is sampled, else the better of "forest" and
+          "retrieved" on probe rows.
     objective : str, default="auto"
         How a pairwise, towers, kernel or sum estimator is trained: "reinforce", "rloo", "gumbel", "weighted" (the
         gradient through the ridge, which the paper calls STE), "straight-through", "l2r", or "released"; "auto" is the
@@ -105,13 +106,14 @@ class LimisExplainer(BaseEstimator):
     Attributes
     ----------
     skill_ : float
-        Skill on changes, measured on probe rows that chose nothing. Absent when there is no model to ask.
+        Skill on changes, measured on probe rows that chose nothing, or on training rows kept from their own fit where
+        all probe rows rewarded. Absent when there is no model to ask.
     nse_ : float
         Nash–Sutcliffe efficiency at the same rows.
     choices_ : DataFrame
         What "auto" tried on the other probe rows, with the numbers that decided.
     training_log_ : list
-        Learning curves of a pairwise estimator, one for each λ tried.
+        Learning curves of a trained estimator, one for each λ tried.
     feature_names_in_, n_features_in_ : as in scikit-learn
 
     Examples
@@ -245,6 +247,7 @@ class LimisExplainer(BaseEstimator):
             How much each training row counts, whatever row is explained.
         """
         self._validate_params()
+        self._check_trained_options()
         before = dict(self.__dict__)
         try:
             self._fit(X, y, outputs, probe_rows, probe_outputs, sample_weight)
@@ -335,6 +338,16 @@ class LimisExplainer(BaseEstimator):
             raise InputError(f"there is no model to ask about these rows; pass {name}")
         return black_box.outputs(frame)
 
+    def _check_trained_options(self) -> None:
+        """Refuse what would be left unused: a reward or an objective where nothing is trained for it."""
+        if self.weighting not in TRAINED and self.objective != "auto":
+            raise InputError(f"objective={self.objective!r} needs a weighting that is trained: {', '.join(TRAINED)}")
+        if self.reward is not None:
+            if self.weighting not in (*TRAINED, "retrieved"):
+                raise InputError(f"reward needs a weighting that is trained: retrieved, {', '.join(TRAINED)}")
+            if len(self.reward) == 0 or not all(callable(term) for term in self.reward):
+                raise InputError(f"reward is a list of terms and functions, at least one, not {self.reward!r}")
+
     @property
     def _on_two_scales(self) -> bool:
         can_be_asked = self.training_.black_box.can_be_asked
@@ -361,10 +374,11 @@ class LimisExplainer(BaseEstimator):
     def _divide(self, probes: ProbeRows, rng: np.random.Generator) -> tuple[ProbeRows, ProbeRows]:
         """Rows that choose and rows that measure: a number chosen for being high is no measurement.
 
-        The estimators of the paper are rewarded on all probe rows, as they are there. Training rows then measure: each
-        is kept from its own fit, and none has rewarded.
+        Where probe rows reward an estimator, as in the paper, all of them do. Training rows then measure: each is kept
+        from its own fit, and none has rewarded.
         """
-        if self.weighting not in TRAINED:
+        rewarded = self.weighting in TRAINED and plan_for(self.weighting, self.objective).probes == "held-out"
+        if not rewarded:
             order = np.arange(len(probes))
             choosing, measuring = np.split(order, [min(MAX_CHOOSING, len(probes) // 2)])
             return probes.part(choosing), probes.part(measuring)
@@ -404,7 +418,7 @@ class LimisExplainer(BaseEstimator):
         queries : int, default=0
             How many more questions at most to ask the black box about each row: what it does when columns of the row
             itself move to values of near rows, no more than five a column. Slopes then rest on these answers first,
-            and foresee more. The bound on their error is still the one of explanations without questions, and their
+            and foresee more. The bound on their error is still the one of the explanation without questions, and their
             intervals are not known.
         """
         check_is_fitted(self, "training_")
@@ -415,20 +429,22 @@ class LimisExplainer(BaseEstimator):
         known = None
         if outputs is not None or training.black_box.can_be_asked:
             known = self._outputs_of(training.black_box, frame, outputs, "outputs")
-        own = None
+        fits = self._fits(values, show=bool(self.verbose))
+        informed = None
         if queries:
             self._check_queries(queries)
             assert known is not None
-            own = ask_about(training, frame, values, known, queries)
+            informed = self._fits(values, ask_about(training, frame, values, known, queries))
         return Explanations(
             training=training,
             frame=frame,
             values=values,
-            fits=self._fits(values, own, show=bool(self.verbose)),
+            fits=fits if informed is None else informed,
+            bound_fits=fits,
             outputs=known,
             bound=self.bound_,
             tolerance=self.tolerance * training.output_deviation,
-            local_model=self.local_model_ if own is None else None,
+            local_model=self.local_model_ if informed is None else None,
         )
 
     __call__ = explain
@@ -439,12 +455,12 @@ class LimisExplainer(BaseEstimator):
         return nse(found.model_outputs.to_numpy(), found.local_predictions.to_numpy())
 
     def _check_queries(self, queries: Any) -> None:
-        if not isinstance(queries, Integral) or queries < 0:
+        if isinstance(queries, bool) or not isinstance(queries, Integral) or queries < 0:
             raise InputError(f"queries is a number of questions a row, 0 or more, not {queries!r}")
         if not self.training_.black_box.can_be_asked:
             raise InputError("queries need a model to ask; pass it to LimisExplainer, or to limis.load")
         if not isinstance(self.local_model_, TwoScales):
-            raise InputError(f'queries need weighting="two-scales" or "auto", not {self.weighting!r}')
+            raise InputError('queries need weighting="two-scales", which is also what "auto" is without sampling')
 
     def _fits(self, values: np.ndarray, own: ColumnSystems | None = None, show: bool = False) -> LocalFits:
         parts = []

@@ -38,6 +38,7 @@ class Explanations:
     bound: ChangeBound | None
     tolerance: float
     local_model: LocalModel | None = None  # what can say how sure the coefficients are
+    bound_fits: LocalFits | None = None  # the fits that the bound holds for, where they are not the ones shown
 
     def __len__(self) -> int:
         return len(self.values)
@@ -58,6 +59,7 @@ class Explanations:
                 self.bound,
                 self.tolerance,
                 self.local_model,
+                None if self.bound_fits is None else self.bound_fits.part(chosen),
             )
         if not -len(self) <= key < len(self):
             raise IndexError(f"there are {len(self)} explanations, so there is no number {key}")
@@ -145,6 +147,7 @@ class Explanations:
             self.training.table,
             outputs=self.outputs,
             bound=self.bound,
+            bound_fits=self.bound_fits,
             tolerance=self.tolerance,
             index=self.index,
         )

@@ -21,44 +21,54 @@ CERTAINTY = 3.0  # standard errors by which that must exceed nothing
 BENDS = 8  # slopes along a column that a jump has to beat
 PLACES = 63  # tried a column
 MOST_CHANGES = 20_000  # looked at, a column
+LARGEST_ROUNDED = 1e300
 PENALTY = 0.001  # in shares of the features' mean square change
 
 
 def find_jumps(training: TrainingRows, recorded: RecordedChanges, rng: np.random.Generator) -> list[list[float]]:
     """The jumps of every column, in rising order; most have none."""
     jumps: list[list[float]] = [[] for _ in training.table.columns]
-    total = float((recorded.answers**2).sum())
+    counts = np.ones(len(training)) if training.sample_weight is None else training.sample_weight
+    squares = counts[recorded.rows] * recorded.answers**2
+    # A row's changes are all in one half: what is chosen on some rows must hold on others.
+    half = rng.random(len(training)) < 0.5
     for j in training.table.number_columns:
-        own = np.flatnonzero(recorded.columns == j)
-        weight = float((recorded.answers[own] ** 2).sum())
-        if weight < MIN_GAIN * total or total == 0:
+        before, after = training.values[recorded.rows, j], recorded.values[:, j]
+        own = np.flatnonzero((recorded.columns == j) & np.isfinite(before) & np.isfinite(after))
+        in_column = float(squares[own].sum())
+        if in_column == 0 or in_column < MIN_GAIN * squares.sum():
             continue
         if len(own) > MOST_CHANGES:
             own = np.sort(rng.choice(own, MOST_CHANGES, replace=False))
-        before, after = training.values[recorded.rows[own], j], recorded.values[own, j]
-        known = np.isfinite(before) & np.isfinite(after)
-        # A gain in this column, as a share of all columns' squared changes.
+        rows = recorded.rows[own]
         column = _ColumnChanges(
-            before[known], after[known], recorded.answers[own][known], training.table.columns[j].scale
+            rows, before[own], after[own], recorded.answers[own], counts[rows], training.table.columns[j].scale
         )
-        # A row's changes are all in one half: what is chosen on some rows must hold on others.
-        half = rng.random(len(training))[recorded.rows[own]][known] < 0.5
-        jumps[j] = column.jumps(half, MIN_GAIN * total / weight)
+        jumps[j] = column.jumps(half[rows], MIN_GAIN * float(squares.sum()) / in_column)
     return jumps
 
 
 class _ColumnChanges:
     """Recorded changes of one number column."""
 
-    def __init__(self, before: np.ndarray, after: np.ndarray, answers: np.ndarray, scale: float) -> None:
-        self.answers = answers
+    def __init__(
+        self,
+        rows: np.ndarray,
+        before: np.ndarray,
+        after: np.ndarray,
+        answers: np.ndarray,
+        counts: np.ndarray,
+        scale: float,
+    ) -> None:
+        self.rows = rows
+        self.answers = answers * np.sqrt(counts)
         self.places = _places(np.concatenate([before, after]))
         # Slopes that differ along the column tell what bends: a jump must foresee what they cannot.
         parts = np.searchsorted(np.unique(np.quantile(before, np.linspace(0, 1, BENDS + 1)[1:-1])), before)
         self.bends = int(parts.max()) + 1
         sloped = np.equal.outer(parts, np.arange(self.bends)) * ((after - before) / scale)[:, None]
         crossed = [(after > place).astype(float) - (before > place) for place in self.places]
-        self.steps = np.column_stack([sloped, *crossed])
+        self.steps = np.column_stack([sloped, *crossed]) * np.sqrt(counts)[:, None]
 
     def jumps(self, half: np.ndarray, min_gain: float) -> list[float]:
         """Chosen one after another on one half of the changes, kept while the other half gains enough by it."""
@@ -74,7 +84,8 @@ class _ColumnChanges:
                 break
             best = min(tries, key=choosing.error)
             then = (answers - steps[:, best] @ choosing.solve(best)) ** 2
-            gain = left - then
+            # Several changes of one row are one witness.
+            gain = np.bincount(self.rows[~half], weights=left - then)[np.unique(self.rows[~half])]
             sure = gain.sum() > CERTAINTY * np.sqrt(len(gain)) * gain.std()
             if not sure or gain.sum() < min_gain * (answers**2).sum():
                 break
@@ -122,6 +133,8 @@ def roundest(low: float, high: float) -> float:
     """
     if low <= 0 < high:
         return 0.0
+    if max(abs(low), abs(high)) > LARGEST_ROUNDED:
+        return low
     digits = math.floor(math.log10(max(abs(low), abs(high)))) + 1
     for place in range(digits, digits - 17, -1):
         for share in (1.0, 0.5):  # halves read as well as wholes: 25, 2.5

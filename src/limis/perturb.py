@@ -117,15 +117,15 @@ def _move_stuck_columns(
     rng: np.random.Generator,
 ) -> Moves:
     """Moves of columns that near rows hold otherwise for fewer than `STUCK_SHARE` of the rows."""
-    others = [(training_values[near, j] != values[:, None, j]).any(axis=1) for j in range(values.shape[1])]
+    others = [(~_same(training_values[near, j], values[:, None, j])).any(axis=1) for j in range(values.shape[1])]
     if len(pool) > STUCK_DONORS:
         pool = np.sort(rng.choice(pool, STUCK_DONORS, replace=False))
     own_ranks, ranks = table.ranks(values), table.ranks(training_values[pool])
     rows, donors, columns = [], [], []
     for j in np.flatnonzero([other.mean() < STUCK_SHARE for other in others]).tolist():
-        for value in np.unique(values[~others[j], j]):
-            mine = np.flatnonzero(~others[j] & (values[:, j] == value))
-            unlike = np.flatnonzero(training_values[pool][:, j] != value)
+        for value in np.unique(values[~others[j], j]):  # of missing ones, one
+            mine = np.flatnonzero(~others[j] & _same(values[:, j], value))
+            unlike = np.flatnonzero(~_same(training_values[pool][:, j], value))
             if len(unlike):
                 rows.append(mine)
                 donors.append(pool[unlike[near_rows(own_ranks[mine], ranks[unlike], table.is_category, 1)[:, 0]]])

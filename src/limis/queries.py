@@ -10,18 +10,33 @@ from itertools import zip_longest
 
 import numpy as np
 import pandas as pd
+import scipy.sparse as sp
 
 from limis.changes import ColumnSystems, RecordedChanges
 from limis.perturb import DONOR_POOL, NEAR_ROWS, NEAR_VALUES, Moves, gower_distance, moved_frame, moved_values
 from limis.rows import TrainingRows
+
+BLOCK = 64  # rows asked about at once
 
 
 def ask_about(
     training: TrainingRows, frame: pd.DataFrame, values: np.ndarray, outputs: np.ndarray, queries: int
 ) -> ColumnSystems:
     """Ask the black box at most ``queries`` questions about each row: the systems of the rows' own changes."""
+    parts = []
+    for start in range(0, len(values), BLOCK):
+        block = slice(start, start + BLOCK)
+        parts.append(_ask_block(training, frame.iloc[block], values[block], outputs[block], queries))
+    grams, moments = (sp.csr_array(sp.vstack([getattr(part, name) for part in parts])) for name in ("grams", "moments"))
+    return ColumnSystems(grams, moments, parts[0].width, parts[0].share)
+
+
+def _ask_block(
+    training: TrainingRows, frame: pd.DataFrame, values: np.ndarray, outputs: np.ndarray, queries: int
+) -> ColumnSystems:
     moves = own_moves(training, values, queries)
-    after = training.black_box.outputs(moved_frame(training.table, frame, training.frame, moves))
+    asked = moved_frame(training.table, frame, training.frame, moves)
+    after = training.black_box.outputs(asked) if len(moves) else np.empty(0)
     changes = RecordedChanges(
         rows=moves.rows,
         columns=moves.changed.argmax(axis=1),

@@ -170,6 +170,11 @@ class Table:
         return np.concatenate([column.is_level for column in self.columns])
 
     @property
+    def is_jump(self) -> np.ndarray:
+        """Which features are jumps: (features,) bool."""
+        return np.concatenate([column.is_jump for column in self.columns])
+
+    @property
     def feature_offset(self) -> np.ndarray:
         """The original value at which a feature is zero (numbers only)."""
         offsets = np.array([column.offset for column in self.columns])

@@ -65,7 +65,11 @@ class TwoScales:
         broad = by_origin if broad is None else broad
         broad_share = _summing_to_one(broad)
         slopes = self.systems.slopes(broad_share, self.prior, PENALTY, own) * training.unit
-        unknown = training.table.is_level & ~self.systems.touched(broad_share)
+        touched = self.systems.touched(broad_share)
+        if own is not None:
+            touched |= own.touched(sp.eye_array(len(values), format="csr"))
+        # The changes of all rows tell of a jump that no weighted row's change crossed.
+        unknown = training.table.is_level & ~touched & ~(training.table.is_jump & (self.prior > 0))
         return self._with_level(training, fallback, values, (rows, weights), slopes, unknown, (by_origin, broad))
 
     def standard_errors(self, training: TrainingRows, fits: LocalFits) -> np.ndarray:
@@ -111,7 +115,7 @@ class TwoScales:
             levels=levels,
             residual_mean_square=residual,
             spread_mean_square=total,
-            unknown=unknown & (means <= 0),
+            unknown=unknown & (training.table.is_jump | (means <= 0)),
             empty=empty,
             weights=reported[0],
             slope_weights=reported[1],

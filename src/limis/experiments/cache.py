@@ -6,6 +6,7 @@ import os
 import platform
 from collections.abc import Iterable
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from uuid import uuid4
 
@@ -43,13 +44,13 @@ class Cache:
         with np.load(self.path(run), allow_pickle=False) as stored:
             return dict(stored)
 
-    def store(self, run: Run, found: Arrays) -> None:
+    def store(self, run: Run, found: Arrays, device: str = "cpu") -> None:
         """Keep what a run found, and where it was made: whole, or not at all."""
         target = self.path(run)
         draft = target.with_name(f".{uuid4().hex}.tmp")
         try:
             with draft.open("wb") as file:
-                np.savez_compressed(file, allow_pickle=False, **found, machine=np.array(machine()))
+                np.savez_compressed(file, allow_pickle=False, **found, machine=np.array(machine(device)))
                 file.flush()
                 os.fsync(file.fileno())
             draft.replace(target)
@@ -57,6 +58,8 @@ class Cache:
             draft.unlink(missing_ok=True)
 
 
-def machine() -> str:
-    """What kind of machine this is."""
-    return f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}"
+def machine(device: str = "cpu") -> str:
+    """What kind of machine this is, and the versions that numbers depend on most."""
+    packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scikit-learn", "torch"))
+    where = platform.machine() if device == "cpu" else f"{platform.machine()} and {device}"
+    return f"{where}, {os.cpu_count()} cores, Python {platform.python_version()}, {packages}"

@@ -46,7 +46,7 @@ def make_missing(runs: list[Run], cache: Cache, *, jobs: int = 1, device: str = 
 
 
 def _make(run: Run, cache: Cache, device: str) -> None:
-    cache.store(run, run.execute(device))
+    cache.store(run, run.execute(device), device)
 
 
 def _one_by_one(runs: list[Run], cache: Cache, device: str) -> Iterator[Run]:

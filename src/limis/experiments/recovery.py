@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from limis.errors import InputError
 from limis.experiments import figures, methods
 from limis.experiments.experiment import Experiment, grid
 from limis.experiments.paper_numbers import AWD, MEAN
@@ -104,6 +105,8 @@ def _draw_distance(table: pd.DataFrame) -> Figure:
 
 def _scatter_table(outcomes: list[Outcome]) -> pd.DataFrame:
     """One line a test row of the first seed, a column a method."""
+    if not any(one.run.seed == 0 for one in outcomes):
+        raise InputError("the first seed of awd-scatter is not finished")
     parts: dict[str, dict[str, np.ndarray]] = {}
     for one in outcomes:
         if one.run.seed == 0:

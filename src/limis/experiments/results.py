@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,6 @@ from limis.experiments.cache import Cache
 from limis.experiments.experiment import Experiment
 from limis.experiments.protocol import Scope
 from limis.report import write_text
-
-PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "torch", "xgboost", "lime")
 
 
 def finish(experiment: Experiment, scope: Scope, folder: Path, cache: Cache, *, plot: bool = True) -> pd.DataFrame:
@@ -49,7 +46,7 @@ def finish(experiment: Experiment, scope: Scope, folder: Path, cache: Cache, *, 
         "command": _command(experiment.name, scope),
         "runs": len(runs),
         "machines": sorted({str(one["machine"]) for one in found}),
-        "versions": {"limis": __version__, **_versions()},
+        "limis": __version__,
     }
     write_text(folder / f"{experiment.name}.json", as_json(origin, table))
     write_text(folder / f"{experiment.name}.csv", table.to_csv(index=False, lineterminator="\n"))
@@ -86,13 +83,3 @@ def as_json(origin: dict[str, Any], table: pd.DataFrame) -> str:
 
 def _command(name: str, scope: Scope) -> str:
     return f"limis reproduce {name} --seeds {scope.seeds} --tests {scope.tests}" + (" --quick" if scope.quick else "")
-
-
-def _versions() -> dict[str, str]:
-    found = {}
-    for name in PACKAGES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found

@@ -118,7 +118,7 @@ def _final_rewards(outcomes: list[Outcome]) -> list[dict[str, Any]]:
     return [
         {**_place(one), "step": np.nan, "reward": ridge[one.run.data, one.run.seed] - one.measures()["lmae"]}
         for one in outcomes
-        if one.run.method.name != methods.GLOBAL_RIDGE.name
+        if one.run.method.name != methods.GLOBAL_RIDGE.name and (one.run.data, one.run.seed) in ridge.index
     ]
 
 

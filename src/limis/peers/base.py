@@ -47,13 +47,9 @@ class Peer(ABC):
     explainer: LimisExplainer
 
     @cached_property
-    def _plain(self) -> TrainingRows:
-        return self.explainer.training_.without_jumps()
-
-    @property
     def training(self) -> TrainingRows:
         """The rows that explanations rest on, as the peers' papers have them: numbers and levels, without jumps."""
-        return self._plain
+        return self.explainer.training_.without_jumps()
 
     def explain(self, X: Any, *, outputs: Any = None) -> Explanations:
         """Explain rows, as `LimisExplainer.explain` does; no bound on the error on changes is known.

@@ -104,7 +104,7 @@ def _pack_two_scales(model: TwoScales) -> tuple[dict[str, Any], Arrays]:
     arrays |= {f"copies.{field.name}": getattr(model.copies, field.name) for field in fields(ChangedCopies)}
     for name in ("grams", "moments"):
         arrays |= _pack_sparse(f"systems.{name}", getattr(model.systems, name))
-    arrays["systems.width"] = model.systems.width
+    arrays["systems.width"], arrays["systems.share"] = model.systems.width, model.systems.share
     form = None
     if isinstance(model.slope_weighting, LearnedSlopes):
         form = model.slope_weighting.estimator.form
@@ -121,6 +121,7 @@ def _unpack_two_scales(options: dict[str, Any], arrays: Arrays, training: Traini
         _unpack_sparse("systems.grams", arrays, (n, int((width**2).sum()))),
         _unpack_sparse("systems.moments", arrays, (n, int(width.sum()))),
         width,
+        arrays["systems.share"],
     )
     form = options.pop("slopes_by")
     learned = None

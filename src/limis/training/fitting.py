@@ -34,12 +34,13 @@ from limis.training.terms import ChangeError, RowError, Term
 from limis.training.trainer import TrainingLog, train
 from limis.two_scales import SlopeWeighting, TwoScales
 from limis.walk import GlobalFit, LocalModel, OneScale
-from limis.weighting import ForestWeighting
+from limis.weighting import ForestWeighting, Weighting
 from limis.weighting.random import RandomWeighting
 
 START_CANDIDATES, START_SCALE, START_PRIOR = 256, 10.0, 0.1
 # A learned kernel weighs all training rows for each row: few teach it nothing, and many cost too much.
 MIN_LEARNED_ROWS, MAX_LEARNED_ROWS = 200, 5_000
+MAX_LEARNED_CELLS = 1_000_000  # rows × cells of the columns' systems, which every step goes through
 
 TRAINED = tuple(PLANS)
 WEIGHTINGS = ("auto", "two-scales", "forest", "retrieved", *TRAINED, "random")
@@ -108,21 +109,22 @@ class Stage:
             return FittedStage(OneScale(RandomWeighting(seed=self.options.random_state)))
         if weighting == "forest":
             return self.fit_forest()
-        if weighting == "retrieved" and len(self.choosing) == 0:
-            raise InputError("training a weight estimator needs probe rows; give probe_rows or more rows")
+        if weighting == "retrieved":
+            self._need_probes()
         return self.fit_retrieved(beside_forest=weighting == "auto")
 
     def fit_two_scales(self, recorded: RecordedChanges) -> FittedStage:
         """Levels from the forest's rows, slopes from recorded changes: of its rows, or of rows weighed by a kernel."""
         training, options = self.training, self.options
         weightings: dict[str, SlopeWeighting | None] = {"forest": None}
-        systems = recorded.systems(training.table, training.values)
+        systems = recorded.systems(training.table, training.values, training.sample_weight)
         copies = recorded.copies(len(training), self.rng)
-        with progress(2, "growing the forest", options.verbose) as bar:
+        with progress(1, "growing the forest", options.verbose) as bar:
             retriever = Retriever.fit(training, rng=self.rng, copies=copies, n_jobs=options.n_jobs)
-            bar.update(2)
+            bar.update()
         seed = int(self.rng.integers(2**31))
-        if MIN_LEARNED_ROWS <= len(training) <= MAX_LEARNED_ROWS and len(recorded):
+        affordable = len(training) <= MAX_LEARNED_ROWS and np.prod(systems.grams.shape) <= MAX_LEARNED_CELLS
+        if len(training) >= MIN_LEARNED_ROWS and affordable and len(recorded):
             weightings["learned"] = train_slopes(
                 training,
                 recorded,
@@ -192,8 +194,7 @@ class Stage:
     def fit_trained(self) -> FittedStage:
         """A weight estimator over all training rows, and a ridge on what it weighs."""
         options, training = self.options, self.training
-        if len(self.choosing) == 0:
-            raise InputError("training a weight estimator needs probe rows; give probe_rows or more rows")
+        self._need_probes()
         _check_device(options.device)
         plan = plan_for(options.weighting, options.objective)
         if options.selection_penalty != "auto":
@@ -211,8 +212,12 @@ class Stage:
         )
         return FittedStage(self._one_scale(weighting), [], logs)
 
-    def _one_scale(self, weighting: object) -> OneScale:
-        return OneScale(weighting, self.options.inference, self.options.random_state)  # type: ignore[arg-type]
+    def _need_probes(self) -> None:
+        if len(self.choosing) == 0:
+            raise InputError("training a weight estimator needs probe rows; give probe_rows or more rows")
+
+    def _one_scale(self, weighting: Weighting) -> OneScale:
+        return OneScale(weighting, self.options.inference, self.options.random_state)
 
     def _start_candidates(self) -> int:
         return START_CANDIDATES if self.options.candidates == "auto" else self.options.candidates

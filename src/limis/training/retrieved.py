@@ -20,7 +20,7 @@ from limis.rows import TrainingRows
 from limis.surrogate import solve_ridge
 from limis.training.probe_set import ProbeSet, needed
 from limis.training.probes import ProbeRows
-from limis.training.terms import LinearModels, Term
+from limis.training.terms import LinearModels, Term, added_up
 from limis.training.trainer import TrainingLog
 from limis.walk import ALPHA
 from limis.weighting.learned import estimator_inputs
@@ -75,7 +75,10 @@ def train_retrieved(
                 break
             batch = torch.randint(0, len(own), (min(BATCH, len(own)),), generator=generator)
             optimiser.zero_grad()
-            rewarding.errors(batch).mean().backward()
+            loss = rewarding.errors(batch).mean()
+            if not loss.requires_grad:
+                raise InputError("no term of the reward depends on the surrogate by torch operations")
+            loss.backward()
             optimiser.step()
             schedule.step()
             bar.update()
@@ -116,7 +119,7 @@ class _Candidates:
         intercepts = solved.target_means - (solved.feature_means * solved.coefficients).sum(dim=1)
         models = LinearModels(solved.coefficients[:, :width], intercepts)
         fits = self.probes.fits(places, weights, models, None)
-        return torch.stack([term(fits) for term in self.terms]).sum(dim=0)
+        return added_up(self.terms, fits)
 
     def check(self, step: int, log: TrainingLog) -> None:
         """Write the error on all probes into the log."""

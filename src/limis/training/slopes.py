@@ -56,7 +56,7 @@ def train_slopes(
     optimiser = torch.optim.AdamW(estimator.parameters(), lr=LEARNING_RATE, weight_decay=WEIGHT_DECAY)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, STEPS)
     own = torch.as_tensor(np.unique(recorded.rows))
-    best = _Best(training, probes, inputs, solve)
+    best = _Best(estimator, training, probes, solve)
     started = time.monotonic()
     with progress(STEPS, "learning which rows' changes matter", verbose) as bar, _one_thread():
         for step in range(STEPS):
@@ -80,10 +80,11 @@ def train_slopes(
 class _Best:
     """The estimator that foresees held-out rows' changes best, of those looked at."""
 
-    def __init__(self, training: TrainingRows, probes: ProbeRows, inputs: torch.Tensor, solve: _Systems) -> None:
-        self.inputs, self.solve = inputs, solve
-        self.error = float("inf")
-        self.state: dict[str, torch.Tensor] = {}
+    def __init__(
+        self, estimator: FactoredEstimator, training: TrainingRows, probes: ProbeRows, solve: _Systems
+    ) -> None:
+        self.inputs, self.solve = estimator_inputs(training.table, training.values), solve
+        self.error, self.state = float("inf"), copy.deepcopy(estimator.state_dict())
         self.moves: tuple[torch.Tensor, ...] | None = None
         if probes.asked is not None:
             table = training.table

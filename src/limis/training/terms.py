@@ -7,11 +7,13 @@ ridge computes with torch operations. One with an attribute ``needs`` gets what 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
+
+from limis.errors import InputError
 
 
 @dataclass
@@ -50,6 +52,21 @@ class ProbeFits:
 
 
 Term = Callable[[ProbeFits], torch.Tensor]
+
+
+def added_up(terms: Sequence[Term], fits: ProbeFits) -> torch.Tensor:
+    """The sum of the terms, (probes,); an InputError names a term that says something else."""
+    losses = []
+    for term in terms:
+        loss = term(fits)
+        if not isinstance(loss, torch.Tensor) or loss.shape != fits.targets.shape:
+            given = tuple(loss.shape) if isinstance(loss, torch.Tensor) else type(loss).__name__
+            name = getattr(term, "__name__", type(term).__name__)
+            raise InputError(
+                f"the reward {name} must give one loss a probe row, shape {tuple(fits.targets.shape)}, not {given}"
+            )
+        losses.append(loss)
+    return torch.stack(losses).sum(dim=0)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from limis.training.objectives import OBJECTIVES, Loss, Objective
 from limis.training.probe_set import ProbeSet, needed
 from limis.training.probes import ProbeRows
 from limis.training.ridges import SharedRidge
-from limis.training.terms import LinearModels, RowError, Term
+from limis.training.terms import LinearModels, RowError, Term, added_up
 from limis.walk import ALPHA, GlobalFit
 from limis.weighting.dense import DenseWeighting, FactoredWeighting
 from limis.weighting.factored import FactoredEstimator, Form
@@ -285,7 +285,7 @@ class _Run:
         nudged: LinearModels | None,
     ) -> torch.Tensor:
         fits = probes.fits(places, weights, models, nudged)
-        return torch.stack([term(fits) for term in self.plan.terms]).sum(dim=0)
+        return added_up(self.plan.terms, fits)
 
     def _baseline(self, probes: ProbeSet) -> torch.Tensor:
         """What the terms say of the global model, which selects nothing and is the same for nudged rows."""

@@ -32,12 +32,25 @@ class FactoredEstimator(nn.Module):
 
     def forward(self, queries: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
         """Logits (queries, rows) from inputs (queries, inputs) and (rows, inputs)."""
+        return self.logits(queries, *self.embed(rows))
+
+    def embed(self, rows: torch.Tensor) -> tuple[torch.Tensor | None, torch.Tensor | None]:
+        """What the training rows are to any query: by the tower, and by the kernel."""
+        return (
+            None if self.row_tower is None else self.row_tower(rows),
+            None if self.kernel is None else self.kernel(rows),
+        )
+
+    def logits(
+        self, queries: torch.Tensor, by_tower: torch.Tensor | None, by_kernel: torch.Tensor | None
+    ) -> torch.Tensor:
+        """Logits (queries, rows) of rows that were embedded."""
         logits = self.bias
-        if self.query_tower is not None and self.row_tower is not None:
+        if self.query_tower is not None and by_tower is not None:
             scale = TOWER_SCALE / EMBEDDING**0.5
-            logits = logits + scale * (self.query_tower(queries) @ self.row_tower(rows).T)
-        if self.kernel is not None:
-            ours, theirs = self.kernel(queries), self.kernel(rows)
+            logits = logits + scale * (self.query_tower(queries) @ by_tower.T)
+        if self.kernel is not None and by_kernel is not None:
+            ours, theirs = self.kernel(queries), by_kernel
             squares = ours.square().sum(dim=1)[:, None] + theirs.square().sum(dim=1)[None, :]
             logits = logits - (squares - 2 * ours @ theirs.T)
         return logits

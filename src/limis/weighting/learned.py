@@ -26,8 +26,8 @@ class LearnedSlopes:
         with torch.no_grad():
             # One row at a time, each copied: shapes and memory alignment, which rounding depends on, are then the
             # same for all, and a row's weights do not depend on its batch.
-            queries = estimator_inputs(training.table, values)
-            found = [torch.sigmoid(self.estimator(query[None].clone(), rows)) for query in queries]
+            queries, embedded = estimator_inputs(training.table, values), self.estimator.embed(rows)
+            found = [torch.sigmoid(self.estimator.logits(query[None].clone(), *embedded)) for query in queries]
         weights = torch.cat(found).double().numpy()
         weights[training.twins(values).nonzero()] = 0.0
         if training.sample_weight is not None:
