@@ -10,6 +10,7 @@ import limis
 from limis.changes import RecordedChanges
 from limis.explainer import LimisExplainer
 from limis.jumps import MAX_JUMPS, find_jumps, roundest
+from limis.table import Table
 
 
 def people(n=400, seed=0):
@@ -120,3 +121,44 @@ def test_a_model_that_was_never_asked_has_no_jumps():
     frame = people()
     explainer = LimisExplainer().fit(frame, outputs=stepping(frame))
     assert all(not column.jumps for column in explainer.training_.table.columns)
+
+
+def test_a_number_that_is_one_value_or_missing_is_no_reason_to_fail():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": np.where(rng.random(120) < 0.5, 5.0, np.nan), "b": rng.normal(size=120)})
+
+    def model(rows):
+        return 3.0 * rows["a"].isna() + 0.1 * rows["b"]
+
+    explainer = LimisExplainer(model).fit(frame)
+    assert all(not column.jumps for column in explainer.training_.table.columns)
+    # Being missing is a value like any other: it is moved to, and its effect is seen.
+    effect = explainer.explain(frame.iloc[:20]).coefficients["a", "missing"]
+    np.testing.assert_allclose(effect, 3.0, atol=0.2)
+
+
+def test_rows_without_weight_show_no_jumps():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.uniform(0, 4, 300), "b": rng.normal(size=300)})
+    weight = (frame["a"] < 2).to_numpy(dtype=float)
+    explainer = LimisExplainer(lambda rows: 5.0 * (rows["a"] > 2.5) + rows["b"]).fit(frame, sample_weight=weight)
+    assert not any(jump - 2.1 > 0 for jump in explainer.training_.table.columns[0].jumps)
+
+
+def test_jumps_of_dates_and_durations_read_as_such():
+    days = np.arange(30)
+    frame = pd.DataFrame(
+        {"since": pd.Timestamp("2024-01-01") + pd.to_timedelta(days, "D"), "lasted": pd.to_timedelta(days, "h")}
+    )
+    table, _ = Table.learn(frame)
+    table = table.with_jumps([[19730.0], [0.5]])
+    assert table.feature_names == [
+        ("since", ""),
+        ("since", "> 2024-01-08"),
+        ("lasted", ""),
+        ("lasted", "> 0 days 12:00:00"),
+    ]
+    features = table.features(table.values(frame))
+    np.testing.assert_array_equal(features[:, 1], frame["since"] > "2024-01-08")
+    np.testing.assert_array_equal(features[:, 3], frame["lasted"] > pd.Timedelta(hours=12))
+    assert table.is_jump.tolist() == [False, True, False, True]

@@ -93,3 +93,29 @@ def test_questions_need_somebody_to_ask_and_two_scales():
         LimisExplainer().fit(rows, outputs=wavy(rows)).explain(rows[:2], outputs=[0, 0], queries=5)
     with pytest.raises(InputError, match='weighting="two-scales"'):
         LimisExplainer(wavy, weighting="forest").fit(rows).explain(rows[:2], queries=5)
+
+
+def test_nothing_is_asked_where_nothing_can_move():
+    same = pd.DataFrame({"a": np.ones(60), "b": np.zeros(60)})
+    found = LimisExplainer(lambda rows: rows["a"] + rows["b"]).fit(same).explain(same[:3], queries=20)
+    np.testing.assert_allclose(found.local_predictions, 1.0)
+
+
+def test_the_bound_is_that_of_the_explanation_without_questions(explainer):
+    rows = table(8, 5)
+    without, asked = explainer.explain(rows), explainer.explain(rows, queries=20)
+    pd.testing.assert_series_equal(without.fidelity["change_error_bound"], asked.fidelity["change_error_bound"])
+    assert asked[3:5].fidelity["change_error_bound"].tolist() == without.fidelity["change_error_bound"].tolist()[3:5]
+
+
+def test_a_level_that_was_asked_about_is_not_unknown():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=300), "kind": rng.choice(["x", "y", "rare"], 300, p=[0.5, 0.47, 0.03])})
+
+    def model(rows):
+        return rows["a"] + 2.0 * (rows["kind"] == "rare")
+
+    explainer = LimisExplainer(model, candidates=16).fit(frame)
+    found = explainer.explain(frame.iloc[:30], queries=50).coefficients["kind", "rare"]
+    assert found.notna().mean() >= explainer.explain(frame.iloc[:30]).coefficients["kind", "rare"].notna().mean()
+    assert found.notna().mean() > 0.6

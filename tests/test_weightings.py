@@ -128,3 +128,33 @@ def test_a_device_that_is_not_there_is_named(data):
     if not torch.cuda.is_available():
         with pytest.raises(InputError, match="no device 'cuda'"):
             fitted(data, weighting="kernel", device="cuda")
+
+
+@pytest.mark.parametrize("weighting", ["kernel", "towers"])
+def test_what_is_measured_holds_for_fresh_rows(weighting):
+    # Too rough for 300 rows: the rows that train are followed closely, fresh ones are not, and it must be told so.
+    def rough(rows):
+        return np.sin(4 * rows[:, 0]) * np.cos(4 * rows[:, 1]) + np.sin(5 * rows[:, 2])
+
+    rng = np.random.default_rng(0)
+    explainer = LimisExplainer(rough, weighting=weighting, time_budget=4).fit(
+        rng.normal(size=(300, 6)), probe_rows=rng.normal(size=(200, 6))
+    )
+    # 100 measuring rows: an NSE is sure to some .15.
+    assert abs(explainer.nse_ - explainer.score(rng.normal(size=(500, 6)))) < 0.3
+
+
+@pytest.mark.parametrize(
+    ("reward", "words"),
+    [([], "at least one"), ([3], "at least one"), ([lambda fits: fits.targets.sum()], "one loss a probe row")],
+)
+def test_a_reward_that_is_none_is_named(data, reward, words):
+    with pytest.raises(InputError, match=words):
+        fitted(data, weighting="kernel", reward=reward)
+
+
+def test_options_that_would_do_nothing_are_refused(data):
+    with pytest.raises(InputError, match="reward needs a weighting"):
+        fitted(data, reward=[RowError()])
+    with pytest.raises(InputError, match="objective='rloo' needs a weighting"):
+        fitted(data, weighting="forest", objective="rloo")
