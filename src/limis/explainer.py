@@ -435,6 +435,8 @@ class LimisExplainer(BaseEstimator):
             self._check_queries(queries)
             assert known is not None
             informed = self._fits(values, ask_about(training, frame, values, known, queries))
+            # Slopes of the row itself tell nothing of the way from other rows to it: the prediction stays.
+            informed.levels += fits.predictions() - informed.predictions()
         return Explanations(
             training=training,
             frame=frame,

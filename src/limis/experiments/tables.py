@@ -84,7 +84,10 @@ def cell(mean: float, half: float = float("nan"), paper: float = float("nan"), d
 
 
 def shown(table: pd.DataFrame, value: str, rows: Sequence[str], columns: str, digits: int = 3) -> pd.DataFrame:
-    """One value spread over columns: mean, interval and the paper's number in each cell."""
+    """One value spread over columns: mean, interval and the paper's number in each cell.
+
+    Where lines rest on different numbers of seeds, the smallest of each is told.
+    """
     texts = [
         cell(line[value], line[f"{value} ±"], line.get("paper", np.nan), digits) for line in table.to_dict("records")
     ]
@@ -92,4 +95,7 @@ def shown(table: pd.DataFrame, value: str, rows: Sequence[str], columns: str, di
     wide = table[keys].assign(text=texts).set_index(keys)["text"].unstack(columns)
     order = pd.MultiIndex.from_frame(table[list(rows)].drop_duplicates())
     wide = wide.reindex(index=order if len(rows) > 1 else order.get_level_values(0), columns=table[columns].unique())
-    return wide.fillna("").reset_index().rename_axis(columns=None)
+    wide = wide.fillna("")
+    if table["seeds"].min() < table["seeds"].max():
+        wide.insert(0, "seeds", table.groupby(list(rows), sort=False)["seeds"].min().reindex(wide.index))
+    return wide.reset_index().rename_axis(columns=None)
