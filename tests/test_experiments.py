@@ -279,11 +279,13 @@ def test_a_shown_table_has_a_column_a_data_set():
     table = pd.DataFrame(
         {"data": ["B", "A", "B"], "method": ["x", "x", "y"], "awd": [1.0, 2.0, 3.0], "awd ±": [0.5, np.nan, 0.1]}
     )
-    wide = shown(table, "awd", ["method"], "data", digits=1)
+    wide = shown(table.assign(seeds=3), "awd", ["method"], "data", digits=1)
     assert wide.to_dict("records") == [
         {"method": "x", "B": "1.0 ± 0.5", "A": "2.0"},
         {"method": "y", "B": "3.0 ± 0.1", "A": ""},
     ]
+    uneven = shown(table.assign(seeds=[3, 1, 2]), "awd", ["method"], "data", digits=1)
+    assert uneven["seeds"].tolist() == [1, 2]
 
 
 def test_a_run_that_stopped_early_stays_at_what_it_kept():
