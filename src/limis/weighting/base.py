@@ -38,8 +38,15 @@ def sample_neighbourhood(found: Neighbourhood, values: np.ndarray, seed: int) ->
     The draw is made from the row itself, so the same row always draws the same.
     """
     drawn = np.zeros_like(found.weights)
-    for query, row in enumerate(np.ascontiguousarray(values)):
-        digest = hashlib.blake2b(row.tobytes(), digest_size=8).digest()
-        rng = np.random.default_rng([seed, int.from_bytes(digest, "little")])
+    for query, row in enumerate(values):
+        rng = row_generator(row, seed)
         drawn[query] = rng.random(found.weights.shape[1]) * found.weights[query].max() < found.weights[query]
     return Neighbourhood(found.rows, drawn, found.scale)
+
+
+def row_generator(row: np.ndarray, seed: int) -> np.random.Generator:
+    """A generator that depends on a row's values and the seed alone."""
+    # One zero and one NaN: rows that are equal draw alike.
+    plain = np.where(np.isnan(row), np.nan, row) + 0.0
+    digest = hashlib.blake2b(plain.tobytes(), digest_size=8).digest()
+    return np.random.default_rng([seed, int.from_bytes(digest, "little")])

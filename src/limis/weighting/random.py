@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 
 import numpy as np
 
 from limis.rows import TrainingRows
-from limis.weighting.base import Neighbourhood
+from limis.weighting.base import Neighbourhood, row_generator
 from limis.weighting.dense import over_all_rows
 
 
@@ -30,11 +29,3 @@ class RandomWeighting:
         """Weight 1 for the rows drawn, 0 for the others."""
         drawn = [row_generator(row, self.seed).random(len(training)) < self.share for row in values]
         return over_all_rows(training, values, np.array(drawn, dtype=np.float64).reshape(len(values), len(training)))
-
-
-def row_generator(row: np.ndarray, seed: int) -> np.random.Generator:
-    """A generator that depends on a row's values and the seed alone."""
-    # One zero and one NaN: rows that are equal draw alike.
-    plain = np.where(np.isnan(row), np.nan, row) + 0.0
-    digest = hashlib.blake2b(plain.tobytes(), digest_size=8).digest()
-    return np.random.default_rng([seed, int.from_bytes(digest, "little")])
