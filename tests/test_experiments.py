@@ -127,21 +127,21 @@ def test_a_file_that_was_not_finished_is_no_run(tmp_path, monkeypatch):
 
 
 def test_what_decides_a_result_is_in_the_key_and_nothing_else():
-    run = ridge_run(method=methods.PAPER)
+    run = ridge_run(method=methods.PAPER_ONCE)
     others = [
         dataclasses.replace(run, quick=True),
         dataclasses.replace(run, tests=11),
         dataclasses.replace(run, seed=1),
         dataclasses.replace(run, rows=101),
         dataclasses.replace(run, data="Syn2"),
-        dataclasses.replace(run, method=methods.paper_method(penalty=0.5)),
+        dataclasses.replace(run, method=methods.paper_once(penalty=0.5)),
         dataclasses.replace(run, method=methods.LIME),
         dataclasses.replace(run, method=dataclasses.replace(methods.LIME, options=(("num_samples", 7),))),
     ]
     assert len({run.key, *(other.key for other in others)}) == len(others) + 1
-    dearer = dataclasses.replace(run, method=dataclasses.replace(methods.PAPER, cost=1e6))
-    assert dearer.key == run.key == ridge_run(method=methods.paper_method(penalty=1.0)).key
-    assert run.key.startswith("limis-paper-syn1-100-rows-seed-0-")
+    dearer = dataclasses.replace(run, method=dataclasses.replace(methods.PAPER_ONCE, cost=1e6))
+    assert dearer.key == run.key == ridge_run(method=methods.paper_once(penalty=1.0)).key
+    assert run.key.startswith("limis-paper-one-run-syn1-100-rows-seed-0-")
 
 
 def test_processes_find_what_one_process_finds(tmp_path):

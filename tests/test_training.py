@@ -18,7 +18,7 @@ from limis.training.objectives import OBJECTIVES
 from limis.training.plans import TOWERS_PLAN, paper_baseline
 from limis.training.probe_set import NEAR_HELD_OUT, ProbeSet, nudge
 from limis.training.terms import ChangeError, RowError, SelectedShare, Stability
-from limis.training.trainer import train
+from limis.training.trainer import SEEDS_APART, train
 from limis.walk import GlobalFit
 from limis.weighting.dense import FactoredWeighting
 from limis.weighting.factored import FactoredEstimator
@@ -311,6 +311,21 @@ def test_the_papers_estimator_has_a_door_of_its_own(syn1):
     weighting, logs = train(training, probes, GlobalFit.of(training), plan, 0)
     assert isinstance(weighting.estimator, PairwiseEstimator)
     assert len(logs) == 1
+
+
+def test_of_several_runs_the_best_on_validation_rows_is_kept(syn1):
+    options = {"objective": "released", "inputs": "released", "steps": 40, "patience": 0, "penalty": 0.0}
+    once = run(syn1, **options)[1]
+    weighting, logs = run(syn1, restarts=3, **options)
+    assert len(logs) == 3
+    assert logs[0].validation_error == once[0].validation_error
+    errors = [log.error for log in logs]
+    assert len(set(errors)) == 3
+    best = int(np.argmin(errors))
+    training, probes = syn1
+    alone, _ = train(training, probes, GlobalFit.of(training), TrainingPlan(**options), SEEDS_APART * best)
+    for kept, again in zip(weighting.estimator.parameters(), alone.estimator.parameters(), strict=True):
+        torch.testing.assert_close(kept, again)
 
 
 @pytest.mark.parametrize("variant", ["text", "released"])

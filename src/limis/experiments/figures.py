@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 COLOURS = {
     "LIMIS (default)": "#1a66c9",
     "LIMIS (paper)": "#b54708",
+    "LIMIS (paper), one run": "#d98a4a",
     "LIMIS (paper, text)": "#e3a063",
     "SILO": "#3a7d44",
     "MAPLE": "#7a4fa3",

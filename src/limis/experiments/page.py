@@ -16,7 +16,8 @@ HEAD = """\
 
 Written by `limis reproduce --page` from the JSON files beside it. Each number is a mean over seeds with half of its
 95% interval; the paper's number stands in parentheses where it gives one. "LIMIS (paper)" is the configuration of the
-paper's released code, "LIMIS (paper, text)" that of its text, "LIMIS (default)" what `LimisExplainer()` does. AWD is
+paper's released code, the best of six runs by the error on probe rows; "LIMIS (paper), one run" is one of them,
+"LIMIS (paper, text)" the configuration of its text, "LIMIS (default)" what `LimisExplainer()` does. AWD is
 the mean absolute difference between estimated and true coefficients, over those that are not zero: lower is better.
 """
 NAMES = ("data", "method", "estimator", "objective", "probes")

@@ -9,7 +9,7 @@ import pandas as pd
 
 from limis.experiments import figures, methods
 from limis.experiments.experiment import Experiment, grid
-from limis.experiments.methods import Trained, paper_method
+from limis.experiments.methods import Trained, paper_once
 from limis.experiments.paper_numbers import AWD, MEAN, MINUTES
 from limis.experiments.protocol import PIECEWISE, SIZES, Scope
 from limis.experiments.recovery import awd_table, show_awd
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 LIMIS = (methods.PAPER, methods.DEFAULT)
 BASELINES = (methods.GUMBEL, methods.STE, methods.STRAIGHT_THROUGH, methods.L2R, methods.RLOO)
 PENALTIES = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0)
-WITH_CURVES = (methods.PAPER, methods.PAPER_TEXT, methods.GUMBEL, methods.STE, methods.RLOO)
+WITH_CURVES = (methods.PAPER, methods.PAPER_ONCE, methods.PAPER_TEXT, methods.GUMBEL, methods.STE, methods.RLOO)
 IN_PAPERS_ABLATION = (*LIMIS, methods.GUMBEL, methods.STE, methods.LIME, methods.SILO, methods.MAPLE)
 OWN_ABLATION = (
-    methods.PAPER_TEXT, methods.REINFORCE, methods.RLOO, methods.RLOO_ALL_ROWS, methods.TOWERS_RLOO,
+    methods.PAPER_ONCE, methods.PAPER_TEXT, methods.REINFORCE, methods.RLOO, methods.RLOO_ALL_ROWS, methods.TOWERS_RLOO,
     methods.TOWERS_HELD_OUT, methods.TOWERS_ALL_ROWS, methods.KERNEL_ALL_ROWS, methods.TOWERS_CHANGES,
 )  # fmt: skip
 STE_IS = 'STE is, as the paper describes it, direct weighted optimisation; "straight-through" samples. '
@@ -35,7 +35,7 @@ STE_IS = 'STE is, as the paper describes it, direct weighted optimisation; "stra
 
 
 def _penalty_runs(scope: Scope) -> list[Run]:
-    tried = [paper_method(penalty) for penalty in PENALTIES]
+    tried = [paper_once(penalty) for penalty in PENALTIES]
     return grid((*tried, methods.DEFAULT), PIECEWISE, scope.sizes(1000), scope)
 
 

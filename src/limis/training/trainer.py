@@ -29,6 +29,7 @@ PENALTIES = (0.0, 0.1, 1.0)  # in deviations of the outputs
 VALIDATION_SHARE = 0.25
 MAX_VALIDATION = 200
 MAX_ASKED = 5000  # training rows whose moves the black box is asked about
+SEEDS_APART = 1000  # between the seeds of one run and the next from another beginning
 CHECK_PAIRS = 100_000  # pairs of a probe and a training row weighed at once when nothing is learned
 
 
@@ -53,6 +54,7 @@ class TrainingPlan:
     terms: tuple[Term, ...] = (RowError(),)  # of the reward, beside the penalty
     weight_decay: float = 0.0
     cooling: bool = False  # lower the learning rate to zero along half a cosine
+    restarts: int = 1  # runs from different beginnings, of which the best by validation error is kept
 
 
 @dataclass
@@ -100,7 +102,7 @@ def train(
     fallback : GlobalFit
         The model to beat, and the one that stands in where no rows are selected.
     plan : TrainingPlan
-        What is trained and how. With no penalty in it, one run is made for each of `PENALTIES` and the best kept.
+        What is trained and how. With no penalty in it runs are made for each of `PENALTIES`; the best run is kept.
     seed : int
         Of everything random.
     verbose : bool, default=False
@@ -116,16 +118,18 @@ def train(
     weighting : DenseWeighting
         The trained one: `PairwiseWeighting`, `FactoredWeighting` or, for the objective "l2r", `SharedWeighting`.
     logs : list of TrainingLog
-        One a penalty.
+        One a penalty and restart.
     """
     penalties = [share * training.unit for share in PENALTIES] if plan.penalty is None else [plan.penalty]
-    budget = None if plan.time_budget is None else plan.time_budget / len(penalties)
+    budget = None if plan.time_budget is None else plan.time_budget / (len(penalties) * plan.restarts)
     if plan.probes == "all" and own is None:
         own = _training_rows_as_probes(training, plan, seed)
     results = []
     for penalty in penalties:
         one = replace(plan, penalty=penalty, time_budget=budget)
-        results.append(_Run(training, probes, own, fallback, one, seed, device).train(verbose))
+        for restart in range(plan.restarts):
+            start = seed + SEEDS_APART * restart
+            results.append(_Run(training, probes, own, fallback, one, start, device).train(verbose))
     weighting, _ = min(results, key=lambda result: result[1].error)
     return weighting, [log for _, log in results]
 
