@@ -18,6 +18,7 @@ from limis.experiments import (
     make_missing,
     methods,
     named,
+    tree_fidelity,
 )
 from limis.experiments.page import markdown
 from limis.experiments.protocol import Problem
@@ -370,9 +371,23 @@ def test_quick_runs_are_never_taken_for_full_ones():
 def test_names_and_groups():
     assert [one.name for one in named(["all-synthetic", "syn4"])] == GROUPS["all-synthetic"]
     assert "adult-fidelity" not in GROUPS["all-synthetic"]
-    assert len(named(["all"])) == len(EXPERIMENTS) == 14
+    assert len(named(["all"])) == len(EXPERIMENTS) == 15
     with pytest.raises(InputError, match="no experiment 'nonsense'; there are: synthetic-awd"):
         named(["nonsense"])
+
+
+@pytest.mark.parametrize("data", ["Syn1", "Adult"])
+def test_trees_are_compared_on_one_black_box(monkeypatch, data):
+    pytest.importorskip("xgboost")
+    monkeypatch.setattr(tree_fidelity, "QUICK_ROWS", 250)
+    run = tree_fidelity.TreeRun(data, 0, tests=5, quick=True)
+    outcome = run.outcome(run.execute())
+    assert outcome["method"].tolist()[0] == "LIMIS (tree)"
+    assert len(outcome) == 5
+    assert np.isfinite(outcome[list(tree_fidelity.MEASURES)].to_numpy()).all()
+    table = tree_fidelity.TREES.tabulate([outcome])
+    assert len(tree_fidelity.TREES.show(table)) == 5
+    assert tree_fidelity.TREES.draw(table)
 
 
 def test_adult_compares_all_methods_on_one_black_box(monkeypatch):

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 import limis
 from limis.changes import RecordedChanges
+from limis.columns import roundest
 from limis.explainer import LimisExplainer
-from limis.jumps import MAX_JUMPS, find_jumps, roundest
+from limis.jumps import MAX_JUMPS, find_jumps
 from limis.table import Table
 
 

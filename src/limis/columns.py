@@ -27,6 +27,7 @@ UNKNOWN = -1  # code of a category never seen at fit
 MAX_LEVELS = 64
 # Past it not every integer is a float of its own.
 LAST_EXACT_INTEGER = 2**53
+LARGEST_ROUNDED = 1e300
 
 
 @dataclass
@@ -63,9 +64,13 @@ class Column:
         return [*shown, OTHER] if self._has_other else shown
 
     def _above(self, jump: float) -> str:
+        return f"> {self.show_border(jump)}"
+
+    def show_border(self, border: float) -> str:
+        """A place between two values of a number, in words; every digit of it, since it decides."""
         if self.kind == "number":
-            return f"> {jump:,.15g}"
-        return f"> {show_days(jump) if self.kind == 'date' else pd.Timedelta(days=jump)}"
+            return f"{border:,.15g}"
+        return show_days(border) if self.kind == "date" else str(pd.Timedelta(days=border))
 
     @property
     def is_level(self) -> list[bool]:
@@ -289,6 +294,28 @@ def show_number(value: float) -> str:
     digits = max(0, 3 - math.floor(math.log10(abs(value)))) if value else 0
     text = f"{value:,.{digits}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def roundest(low: float, high: float) -> float:
+    """The number of fewest digits that is at least ``low`` and below ``high``.
+
+    Examples
+    --------
+    >>> roundest(6849, 7298), roundest(0, 114), roundest(0.123, 0.128), roundest(-3.7, -3.2)
+    (7000.0, 0.0, 0.125, -3.5)
+    """
+    if low <= 0 < high:
+        return 0.0
+    if max(abs(low), abs(high)) > LARGEST_ROUNDED:
+        return low
+    digits = math.floor(math.log10(max(abs(low), abs(high)))) + 1
+    for place in range(digits, digits - 17, -1):
+        for share in (1.0, 0.5):  # halves read as well as wholes: 25, 2.5
+            unit = share * 10.0**place
+            number = round(math.ceil(low / unit) * unit, max(0, 1 - place) + 1)
+            if low <= number < high:
+                return number
+    return low
 
 
 def _is_text(level: Any) -> bool:

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from limis.any_surrogate import check_regressor
 from limis.blackbox import BlackBox, Output, connect
 from limis.changes import ColumnSystems, RecordedChanges
 from limis.check import TOLERANCE, ChangeBound
-from limis.errors import InputError
+from limis.errors import InputError, require
 from limis.explanation import Explanations
 from limis.given import checked_outputs, checked_weight
 from limis.jumps import find_jumps
@@ -33,8 +34,12 @@ from limis.training.fitting import TRAINED, WEIGHTINGS, FitOptions, Stage
 from limis.training.objectives import OBJECTIVES, Objective
 from limis.training.plans import plan_for
 from limis.training.terms import Term
+from limis.trees.fits import TreeModel
 from limis.two_scales import TwoScales
 from limis.walk import GlobalFit, LocalFits, LocalModel, fit_locally
+
+if TYPE_CHECKING:
+    from limis.suggest import Suggestions
 
 MIN_TRAINING_ROWS = 2
 # More probe rows than these would sharpen no choice and only cost time.
@@ -49,8 +54,11 @@ class LimisExplainer(BaseEstimator):
     model : object, default=None
         The black box: anything with ``predict_proba`` or ``predict``, a torch module, an XGBoost or LightGBM booster,
         or a function from rows to outputs. With None the labels ``y`` given to `fit` are explained themselves.
-    surrogate : {"ridge"}, default="ridge"
-        The kind of small model.
+    surrogate : {"ridge", "tree"} or regressor, default="ridge"
+        The kind of small model: a linear one, a tree of if-then rules, or any scikit-learn regressor that takes
+        ``sample_weight``. A regressor is fitted anew for every row, which takes its time.
+    max_depth : int, default=3
+        How many conditions a rule of a tree may have, at most 5.
     weighting : str, default="auto"
         How training rows are weighed.
 
@@ -131,7 +139,8 @@ class LimisExplainer(BaseEstimator):
 
     _parameter_constraints: ClassVar[dict] = {
         "model": "no_validation",  # what a model can be is found out by asking it
-        "surrogate": [StrOptions({"ridge"})],
+        "surrogate": [StrOptions({"ridge", "tree"}), HasMethods(["fit", "predict"])],
+        "max_depth": [Interval(Integral, 1, 5, closed="both")],
         "weighting": [StrOptions(set(WEIGHTINGS))],
         "objective": [StrOptions({"auto", *OBJECTIVES})],
         "reward": ["array-like", None],
@@ -156,7 +165,8 @@ class LimisExplainer(BaseEstimator):
         self,
         model: Any = None,
         *,
-        surrogate: str = "ridge",
+        surrogate: Any = "ridge",
+        max_depth: int = 3,
         weighting: str = "auto",
         objective: Objective | Literal["auto"] = "auto",
         reward: Sequence[Term] | None = None,
@@ -178,6 +188,7 @@ class LimisExplainer(BaseEstimator):
     ) -> None:
         self.model = model
         self.surrogate = surrogate
+        self.max_depth = max_depth
         self.weighting = weighting
         self.objective = objective
         self.reward = reward
@@ -340,6 +351,10 @@ class LimisExplainer(BaseEstimator):
 
     def _check_trained_options(self) -> None:
         """Refuse what would be left unused: a reward or an objective where nothing is trained for it."""
+        if not isinstance(self.surrogate, str):
+            check_regressor(self.surrogate)
+        elif self.surrogate == "tree":
+            require("numba", "tree")
         if self.weighting not in TRAINED and self.objective != "auto":
             raise InputError(f"objective={self.objective!r} needs a weighting that is trained: {', '.join(TRAINED)}")
         if self.reward is not None:
@@ -461,6 +476,8 @@ class LimisExplainer(BaseEstimator):
             raise InputError(f"queries is a number of questions a row, 0 or more, not {queries!r}")
         if not self.training_.black_box.can_be_asked:
             raise InputError("queries need a model to ask; pass it to LimisExplainer, or to limis.load")
+        if isinstance(self.local_model_, TreeModel):
+            raise InputError('queries are answers about slopes, which trees do not have; use surrogate="ridge"')
         if not isinstance(self.local_model_, TwoScales):
             raise InputError('queries need weighting="two-scales", which is also what "auto" is without sampling')
 

@@ -19,6 +19,7 @@ from limis.local_view import Reason
 from limis.metrics import skill_on_changes
 from limis.rows import TrainingRows
 from limis.training.probes import ProbeRows
+from limis.trees.view import Rule, rules
 from limis.walk import LocalFits, LocalModel
 
 
@@ -81,6 +82,7 @@ class Explanations:
     @cached_property
     def coefficients(self) -> pd.DataFrame:
         """Slopes in original units, under (column, level); NaN for a level that no weighted row has: unknown here."""
+        self._need_coefficients()
         slopes = self.fits.coefficients / self.training.table.feature_scale
         slopes[self.fits.unknown] = np.nan
         columns = pd.MultiIndex.from_tuples(self.training.table.feature_names, names=["column", "level"])
@@ -89,14 +91,22 @@ class Explanations:
     @cached_property
     def intercepts(self) -> pd.Series:
         """The local model where every number is 0 and no level is set."""
+        self._need_coefficients()
         table, fits = self.training.table, self.fits
         at_zero = -table.feature_offset / table.feature_scale
         values = fits.levels + (fits.coefficients * (at_zero - fits.feature_means)).sum(axis=1)
         return pd.Series(values, index=self.index, name="intercept")
 
+    def _need_coefficients(self) -> None:
+        if not self.fits.has_coefficients:
+            raise InputError("these local models have no coefficients; trees have rules: found[0].rules()")
+
     @cached_property
     def contributions(self) -> pd.DataFrame:
-        """Each original column's part in the step from the neighbourhood's mean to the local prediction."""
+        """Each original column's part in the step from the neighbourhood's mean to the local prediction.
+
+        Of a tree: how the answer moves at each split on the row's way, under the column split on.
+        """
         parts = self.fits.weighted_differences()
         starts = np.flatnonzero(np.diff(self.training.table.feature_column, prepend=-1))
         by_column = np.add.reduceat(parts, starts, axis=1)
@@ -161,6 +171,7 @@ class Explanations:
     @cached_property
     def intervals(self) -> pd.DataFrame:
         """95% intervals of the coefficients, in original units, under (column, level, low or high)."""
+        self._need_coefficients()
         table = self.training.table
         if self.local_model is None:
             raise InputError("this kind of explanation has no intervals of its coefficients")
@@ -330,6 +341,10 @@ class Explanation:
         Columns that rise and fall together among the weighted rows are one reason: their parts cannot be told apart.
         """
         return local_view.reasons(self)
+
+    def rules(self) -> list[Rule]:
+        """The tree as if-then rules in original columns and units, a leaf each; the one that holds here is marked."""
+        return rules(self)
 
     def as_list(self) -> list[tuple[str, float]]:
         """The reasons as (words, contribution) pairs."""

@@ -8,7 +8,7 @@ itself.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -45,10 +45,6 @@ class FunctionFits(LocalFits):
             function = self.functions[row]
             answers[moves] = function(moved_features[moves]) - function(self.features[[row]])
         return answers
-
-    def part(self, chosen: np.ndarray) -> FunctionFits:
-        """The fits of some of the rows."""
-        return FunctionFits(**{field.name: getattr(self, field.name)[chosen] for field in fields(self)})
 
 
 def make_fits(

@@ -7,11 +7,10 @@ found in the recorded changes, and only where they foresee much: a surrogate of 
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from limis.changes import RecordedChanges
+from limis.columns import roundest
 from limis.rows import TrainingRows
 
 MAX_JUMPS = 3  # a column
@@ -21,7 +20,6 @@ CERTAINTY = 3.0  # standard errors by which that must exceed nothing
 BENDS = 8  # slopes along a column that a jump has to beat
 PLACES = 63  # tried a column
 MOST_CHANGES = 20_000  # looked at, a column
-LARGEST_ROUNDED = 1e300
 PENALTY = 0.001  # in shares of the features' mean square change
 
 
@@ -121,25 +119,3 @@ def _places(values: np.ndarray) -> list[float]:
         wanted = np.quantile(values, np.linspace(0, 1, PLACES + 2)[1:-1], method="lower")
         below = np.unique(np.searchsorted(distinct, wanted).clip(max=len(distinct) - 2))
     return [roundest(float(distinct[at]), float(distinct[at + 1])) for at in below]
-
-
-def roundest(low: float, high: float) -> float:
-    """The number of fewest digits that is at least ``low`` and below ``high``.
-
-    Examples
-    --------
-    >>> roundest(6849, 7298), roundest(0, 114), roundest(0.123, 0.128), roundest(-3.7, -3.2)
-    (7000.0, 0.0, 0.125, -3.5)
-    """
-    if low <= 0 < high:
-        return 0.0
-    if max(abs(low), abs(high)) > LARGEST_ROUNDED:
-        return low
-    digits = math.floor(math.log10(max(abs(low), abs(high)))) + 1
-    for place in range(digits, digits - 17, -1):
-        for share in (1.0, 0.5):  # halves read as well as wholes: 25, 2.5
-            unit = share * 10.0**place
-            number = round(math.ceil(low / unit) * unit, max(0, 1 - place) + 1)
-            if low <= number < high:
-                return number
-    return low

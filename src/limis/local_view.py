@@ -112,7 +112,7 @@ def _columns_together(one: Explanation) -> list[list[str]]:
     training, fits = one.all.training, one.all.fits
     names = training.table.names
     top = one.weights.iloc[:_ROWS_FOR_CORRELATION]
-    if len(top) < 3:
+    if len(top) < 3 or not fits.has_coefficients:
         return [[name] for name in names]
     parts = training.features[top.index.to_numpy().copy()].double().numpy() * fits.coefficients[one.row]
     starts = np.flatnonzero(np.diff(training.table.feature_column, prepend=-1))
@@ -150,15 +150,21 @@ def as_dict(one: Explanation) -> dict[str, Any]:
         "neighbourhood_shift": one.neighbourhood_shift,
         "contributions": {str(name): float(value) for name, value in one.contributions.items()},
         "status": {str(name): word for name, word in one.status.items() if word},
+        **(_linear(one) if one.all.fits.has_coefficients else {"rules": [vars(rule) for rule in one.rules()]}),
+        "fidelity": finite,
+        "training_rows": [
+            {"row": int(row), "weight": float(weight)}
+            for row, weight in zip(top.index.to_numpy(), top.to_numpy(), strict=True)
+        ],
+    }
+
+
+def _linear(one: Explanation) -> dict[str, Any]:
+    return {
         "coefficients": [
             {"column": column, "level": level, "value": float(value)}
             for (column, level), value in zip(one.all.training.table.feature_names, one.coefficients, strict=True)
             if np.isfinite(value)
         ],
         "intercept": float(one.all.intercepts.iloc[one.row]),
-        "fidelity": finite,
-        "training_rows": [
-            {"row": int(row), "weight": float(weight)}
-            for row, weight in zip(top.index.to_numpy(), top.to_numpy(), strict=True)
-        ],
     }

@@ -6,8 +6,8 @@ Everything that explains goes this way: the explainer, the choosing of options o
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
-from typing import Protocol
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, Protocol, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,6 +23,10 @@ from limis.weighting import Neighbourhood, Weighting, sample_neighbourhood
 ALPHA = 1.0
 # Tensors of (queries × candidates × features), and of (queries × features × features), alive at once in a fit.
 _TENSORS_ALIVE = 6
+
+
+class Shared:
+    """What the surrogates of all rows have in common: not divided when some of them are taken."""
 
 
 @dataclass(eq=False)
@@ -42,6 +46,11 @@ class LocalFits:
     slope_weights: sp.csr_array  # (rows, training rows) that the slopes rest on; the same unless there are two scales
     scale: np.ndarray  # (rows,) what a weight of 1 is worth against the ridge's penalty
 
+    @property
+    def has_coefficients(self) -> bool:
+        """Whether the coefficients are what the surrogates are."""
+        return True
+
     def predictions(self) -> np.ndarray:
         """g at the explained rows."""
         return self.levels + self.weighted_differences().sum(axis=1)
@@ -54,19 +63,32 @@ class LocalFits:
         """What g says of moves: g(moved) − g(row), for each move."""
         return ((moved_features - self.features[rows]) * self.coefficients[rows]).sum(axis=1)
 
-    def part(self, chosen: np.ndarray) -> LocalFits:
+    def part(self, chosen: np.ndarray) -> Self:
         """The fits of some of the rows."""
-        return LocalFits(**{field.name: getattr(self, field.name)[chosen] for field in fields(LocalFits)})
+        return _part(self, chosen)
 
-    @staticmethod
-    def join(parts: list[LocalFits]) -> LocalFits:
-        """The fits of several blocks as one."""
-        joined = {}
-        for field in fields(LocalFits):
-            pieces = [getattr(part, field.name) for part in parts]
-            sparse = sp.issparse(pieces[0])
-            joined[field.name] = sp.csr_array(sp.vstack(pieces)) if sparse else np.concatenate(pieces)
-        return LocalFits(**joined)
+    @classmethod
+    def join(cls, parts: list[Self]) -> Self:
+        """The fits of several blocks, all of one kind, as one."""
+        return _join(parts)
+
+
+def _part(held: Any, chosen: np.ndarray) -> Any:
+    if isinstance(held, Shared):
+        return held
+    if is_dataclass(held) and not isinstance(held, type):
+        return replace(held, **{field.name: _part(getattr(held, field.name), chosen) for field in fields(held)})
+    return held[chosen]
+
+
+def _join(pieces: list[Any]) -> Any:
+    first = pieces[0]
+    if isinstance(first, Shared):
+        return first
+    if is_dataclass(first) and not isinstance(first, type):
+        names = [field.name for field in fields(first)]
+        return replace(first, **{name: _join([getattr(piece, name) for piece in pieces]) for name in names})
+    return sp.csr_array(sp.vstack(pieces)) if sp.issparse(first) else np.concatenate(pieces)
 
 
 @dataclass

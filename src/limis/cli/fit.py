@@ -68,6 +68,15 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         "--output", choices=("auto", "logit", "probability"), default="auto", help="what of a classifier is explained"
     )
     options.add_argument(
+        "--surrogate",
+        choices=("ridge", "tree"),
+        default="ridge",
+        help="the kind of small model: slopes, or a tree of if-then rules",
+    )
+    options.add_argument(
+        "--max-depth", type=positive, default=3, metavar="N", help="conditions that a rule of a tree may have (3)"
+    )
+    options.add_argument(
         "--weighting",
         choices=("auto", "forest", "pairwise", "pairwise-released"),
         default="auto",
@@ -101,6 +110,8 @@ def run(args: argparse.Namespace) -> int:
             print("\n".join(default_model_lines(model, target)))
     explainer = LimisExplainer(
         model,
+        surrogate=args.surrogate,
+        max_depth=args.max_depth,
         weighting=args.weighting,
         output=args.output,
         categorical_features=args.categorical or "auto",

@@ -26,12 +26,11 @@ def render(one: Explanation, heading: str, note: str = "") -> str:
         _rule(heading),
         *_prediction(one, numbers, note),
         "",
-        *_steps(one, numbers),
+        *(_steps(one, numbers) if one.all.fits.has_coefficients else _rules(one, numbers)),
         "",
         *_differences(one),
         "",
-        *_reasons(one, numbers),
-        "",
+        *([*_reasons(one, numbers), ""] if one.all.fits.has_coefficients else []),
         *_trust(one, numbers),
     ]
     return "\n".join(lines) + "\n"
@@ -81,6 +80,20 @@ def _steps(one: Explanation, numbers: Numbers) -> Iterator[str]:
     alike = max(1, round(float(one.fidelity["effective_rows"])))
     yield stop(f"rows like this one ({alike:,} in effect)", one.base_value, one.neighbourhood_shift)
     yield stop("this row, as explained", one.local_prediction, one.local_prediction - one.base_value)
+
+
+def _rules(one: Explanation, numbers: Numbers) -> Iterator[str]:
+    """The tree as if-then rules, the row's own first."""
+    black_box = one.all.training.black_box
+    for holds, heading in ((True, "What holds for this row"), (False, "What it would be otherwise")):
+        such = [rule for rule in one.rules() if rule.holds == holds]
+        if such:
+            yield heading
+        for rule in such:
+            chance = f" ({_chance(black_box, rule.value)})" if black_box.scale == "logit" else ""
+            words = " and ".join(map(_clean, rule.conditions))
+            said = f"if {words}: " if words else ""
+            yield from _wrapped(f"{said}{numbers.show(rule.value)}{chance}", "  ")
 
 
 def _differences(one: Explanation) -> Iterator[str]:

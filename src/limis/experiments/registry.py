@@ -10,8 +10,9 @@ from limis.experiments.experiment import Experiment
 from limis.experiments.recovery import RECOVERY
 from limis.experiments.selection import SELECTION
 from limis.experiments.training_studies import TRAINING
+from limis.experiments.tree_fidelity import TREES
 
-EXPERIMENTS: dict[str, Experiment] = {one.name: one for one in (*RECOVERY, *SELECTION, *TRAINING, ADULT)}
+EXPERIMENTS: dict[str, Experiment] = {one.name: one for one in (*RECOVERY, *SELECTION, *TRAINING, ADULT, TREES)}
 GROUPS = {
     "all-synthetic": [name for name, one in EXPERIMENTS.items() if one.synthetic],
     "all": list(EXPERIMENTS),

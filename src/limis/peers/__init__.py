@@ -1,6 +1,6 @@
 """Other ways to explain, behind the explainer's interface, to be held against it."""
 
-from limis.peers.fits import FunctionFits
+from limis.function_fits import FunctionFits
 from limis.peers.global_models import GlobalClassificationTree, GlobalLogistic, GlobalTree
 from limis.peers.lime import Lime
 from limis.peers.maple import Maple

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
+from limis.function_fits import Function, make_fits
 from limis.peers.base import Rows
-from limis.peers.fits import Function, make_fits
 from limis.rows import TrainingRows
 from limis.walk import LocalFits
 

@@ -19,7 +19,7 @@ from limis.given import checked_outputs
 from limis.labels import read_labels
 from limis.peers.base import Peer, Rows
 from limis.peers.everywhere import fits_everywhere
-from limis.peers.tree import MAX_DEPTH, TreeModel
+from limis.surrogate.fitted_tree import MAX_DEPTH, FittedTree
 from limis.walk import LocalFits
 
 
@@ -41,7 +41,7 @@ class GlobalTree(Peer):
         training = self.training
         target = training.outputs if self.labels is None else checked_outputs(self.labels, len(training), "labels")
         weight = np.ones(len(training)) if training.sample_weight is None else training.sample_weight
-        self.tree_ = TreeModel.fit(training.features.double().numpy(), target, weight)
+        self.tree_ = FittedTree.fit(training.features.double().numpy(), target, weight)
 
     def fits(self, rows: Rows) -> LocalFits:
         """The tree, told as if it were local."""
@@ -68,7 +68,7 @@ class GlobalClassificationTree(Peer):
         classifier = DecisionTreeClassifier(max_depth=MAX_DEPTH, criterion="gini", random_state=0)
         classifier.fit(*_rows_of_classes(self))
         on_logits = self.training.black_box.scale == "logit"
-        self.tree_ = TreeModel.of_classifier(classifier, clipped_logit if on_logits else np.asarray)
+        self.tree_ = FittedTree.of_classifier(classifier, clipped_logit if on_logits else np.asarray)
 
     def fits(self, rows: Rows) -> LocalFits:
         """The tree, told as if it were local."""
@@ -133,7 +133,7 @@ class GlobalLogistic(Peer):
         )
 
 
-def _fits_of_tree(peer: Peer, tree: TreeModel, rows: Rows) -> LocalFits:
+def _fits_of_tree(peer: Peer, tree: FittedTree, rows: Rows) -> LocalFits:
     predictions = tree(peer.training.features.numpy())
     return fits_everywhere(
         peer.training,

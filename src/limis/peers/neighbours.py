@@ -8,10 +8,10 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
+from limis.function_fits import Function, make_fits
 from limis.peers.base import ModelKind, Rows
-from limis.peers.fits import Function, make_fits
-from limis.peers.tree import TreeModel
 from limis.surrogate import fit_local_ridge
+from limis.surrogate.fitted_tree import FittedTree
 from limis.walk import ALPHA, LocalFits
 
 
@@ -94,7 +94,7 @@ def local_tree(around: Surroundings, own: np.ndarray, kept: np.ndarray) -> Told:
     hidden = np.ones(len(own), dtype=bool)
     hidden[kept] = False
     # A feature that is the same everywhere is never split on.
-    tree = TreeModel.fit(np.where(hidden, 0.0, around.features), around.outputs, around.weights)
+    tree = FittedTree.fit(np.where(hidden, 0.0, around.features), around.outputs, around.weights)
     leaves = tree.leaves(around.features)
     in_leaf = np.bincount(leaves, weights=around.weights)[leaves]
     # Left out, a row no longer counts in its leaf's mean; the splits stay.

@@ -10,7 +10,9 @@ from limis.columns import MISSING
 from limis.explanation import Explanation, Explanations
 from limis.local_view import FIXED, UNKNOWN_HERE
 from limis.report.chart import Bar, bars, shown_reasons
+from limis.report.tree import Drawing, draw
 from limis.report.words import Numbers, count, percent
+from limis.trees.fits import TreeFits
 
 MOST_APART = 3
 CLEARLY_APART = 0.1  # standard deviations, or share of the weight
@@ -64,6 +66,7 @@ class Card:
     apart: list[str]
     own_step: str
     bars: list[Bar]
+    tree: Drawing | None
     notes: list[Note]
     bound: str | None
     tolerance: str
@@ -107,7 +110,8 @@ def card(one: Explanation, numbers: Numbers) -> Card:
         apart=[] if empty else _apart(one),
         own_step=numbers.signed(one.local_prediction - one.base_value),
         bars=bars(shown, rest, numbers, SMALL_BAR * found.training.output_deviation),
-        notes=_notes(one),
+        tree=draw(one, numbers) if isinstance(found.fits, TreeFits) else None,
+        notes=[] if isinstance(found.fits, TreeFits) else _notes(one),
         bound=numbers.show(bound) if np.isfinite(bound) else None,
         tolerance=numbers.show(found.tolerance),
         in_tolerance=bound <= found.tolerance,

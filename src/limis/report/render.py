@@ -12,6 +12,7 @@ from limis.blackbox import BlackBox
 from limis.explanation import Explanations
 from limis.report.card import MEANINGS, card
 from limis.report.words import Numbers, count, percent, printable
+from limis.trees.fits import TreeFits
 
 
 def cards(explanations: Explanations, total: int) -> str:
@@ -70,6 +71,7 @@ def _render(template: str, explanations: Explanations, **more: Any) -> str:
             classes=_class_names(box),
             is_labels=box.is_classifier and box.reads == "values",
             meanings=MEANINGS,
+            trees=isinstance(explanations.fits, TreeFits),
             **more,
         )
     )

@@ -9,12 +9,16 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
+from limis.any_surrogate import AnySurrogate
 from limis.changes import ColumnSystems
 from limis.copies import ChangedCopies
 from limis.errors import StoreError
 from limis.retrieval import Forest, LeafIndex, LevelMeans, Retriever
 from limis.rows import TrainingRows
 from limis.store.plain import checked
+from limis.trees.carried import CarriedChanges
+from limis.trees.fits import TreeModel
+from limis.trees.inputs import TreeInputs
 from limis.two_scales import TwoScales
 from limis.walk import LocalModel, OneScale
 from limis.weighting import (
@@ -36,14 +40,22 @@ if TYPE_CHECKING:
     from limis.explainer import LimisExplainer
 
 Arrays = dict[str, np.ndarray]
+RECORDS = ("starts", "columns", "values", "answers")  # of carried changes; the rest follows from them
 
 
 def pack_local_model(model: LocalModel) -> tuple[dict[str, Any], Arrays]:
     """What goes into the manifest, and what among the arrays."""
+    if isinstance(model, TreeModel):
+        return _pack_tree(model)
     if isinstance(model, TwoScales):
         return _pack_two_scales(model)
     if isinstance(model, OneScale):
         return _pack_weighting(model.weighting)
+    if isinstance(model, AnySurrogate):
+        raise StoreError(
+            f"an explainer with surrogate={type(model.regressor).__name__} cannot be saved, since that would take "
+            'pickle; fit it again when needed, or use "ridge" or "tree"'
+        )
     raise StoreError(f"an explainer that explains by {type(model).__name__} cannot be saved")
 
 
@@ -71,6 +83,8 @@ def unpack_local_model(
     """The inverse of `pack_local_model`."""
     options = dict(described)
     kind = options.pop("kind")
+    if kind == "tree":
+        return _unpack_tree(options, arrays, training, explainer)
     if kind == "two scales":
         return _unpack_two_scales(options, arrays, training)
     weighting = _unpack_weighting(kind, options, arrays, training)
@@ -130,6 +144,37 @@ def _unpack_two_scales(options: dict[str, Any], arrays: Arrays, training: Traini
             estimator = FactoredEstimator(training.features.shape[1], form)
         learned = LearnedSlopes(_unpack_estimator(estimator, arrays))
     return TwoScales(retriever, copies, systems, learned, **checked(TwoScales, options))
+
+
+def _pack_tree(model: TreeModel) -> tuple[dict[str, Any], Arrays]:
+    base, arrays = pack_local_model(model.base)
+    if model.carried is not None:
+        arrays |= {f"records.{name}": getattr(model.carried, name) for name in RECORDS}
+    options = {name: getattr(model, name) for name in ("records_from", "reach", "depth")}
+    return {"kind": "tree", "base": base, "on_changes": model.carried is not None, **options}, arrays
+
+
+def _unpack_tree(
+    options: dict[str, Any], arrays: Arrays, training: TrainingRows, explainer: LimisExplainer
+) -> TreeModel:
+    base = unpack_local_model(options.pop("base"), arrays, training, explainer)
+    inputs = TreeInputs.learn(training)
+    carried = None
+    if options.pop("on_changes"):
+        carried = CarriedChanges.prepared(training, inputs, **_checked_records(arrays, training))
+    return TreeModel(base, inputs, carried, **checked(TreeModel, options))
+
+
+def _checked_records(arrays: Arrays, training: TrainingRows) -> Arrays:
+    """Records whose places exist: compiled code reads wherever they point."""
+    records = {name: arrays[f"records.{name}"] for name in RECORDS}
+    starts, columns = records["starts"], records["columns"]
+    n = len(columns)
+    whole = len(starts) == len(training) + 1 and starts[0] == 0 and starts[-1] == n and (np.diff(starts) >= 0).all()
+    known = ((columns >= 0) & (columns < len(training.table.columns))).all()
+    if not (whole and known and len(records["values"]) == len(records["answers"]) == n):
+        raise ValueError("the records of changes are not those of the training rows")
+    return records
 
 
 def _pack_retriever(retriever: Retriever) -> tuple[dict[str, Any], Arrays]:

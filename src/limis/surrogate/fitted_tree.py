@@ -13,21 +13,21 @@ MAX_DEPTH = 3
 
 
 @dataclass
-class TreeModel:
+class FittedTree:
     """A fitted tree and what it answers at each of its nodes."""
 
     tree: Any  # scikit-learn's Tree
     node_values: np.ndarray  # (nodes,)
 
     @classmethod
-    def fit(cls, features: np.ndarray, outputs: np.ndarray, weights: np.ndarray) -> TreeModel:
+    def fit(cls, features: np.ndarray, outputs: np.ndarray, weights: np.ndarray) -> FittedTree:
         """Fit a regression tree of depth `MAX_DEPTH` on weighted rows."""
         grown = DecisionTreeRegressor(max_depth=MAX_DEPTH, random_state=0)
         tree = grown.fit(features, outputs, sample_weight=weights).tree_
         return cls(tree, tree.value[:, 0, 0])
 
     @classmethod
-    def of_classifier(cls, classifier: Any, answer: Callable[[np.ndarray], np.ndarray]) -> TreeModel:
+    def of_classifier(cls, classifier: Any, answer: Callable[[np.ndarray], np.ndarray]) -> FittedTree:
         """A fitted tree of two classes, its nodes' probabilities of the second turned into answers."""
         values = classifier.tree_.value[:, 0, :]
         return cls(classifier.tree_, answer(values[:, 1] / values.sum(axis=1)))

@@ -12,8 +12,10 @@ from limis.metrics import lmae, nse, skill_on_changes
 from limis.rows import TrainingRows
 from limis.table import Table
 from limis.training.probes import ProbeRows
+from limis.trees.carried import CarriedChanges
+from limis.trees.fits import RecordsFrom, TreeFits, TreeModel
 from limis.two_scales import SlopeWeighting, TwoScales
-from limis.walk import GlobalFit, LocalFits, OneScale, fit_locally
+from limis.walk import GlobalFit, LocalFits, LocalModel, OneScale, fit_locally
 from limis.weighting import ForestWeighting
 from limis.weighting.retrieved import RetrievedWeighting
 
@@ -21,6 +23,7 @@ SCALES = (1.0, 3.0, 10.0, 30.0, 100.0)
 CANDIDATES = (64, 256)
 PRIORS = (0.0, 0.1, 0.5, 2.0)
 REACHES = (1.0, 0.5, 0.0)
+RECORD_REACHES = (0.03, 0.1, 0.3)  # in ranks
 
 
 @dataclass
@@ -181,6 +184,47 @@ def choose_two_scales(
             options["n_candidates"] = n_candidates
             choices += judged(with_options({**options, "reach": 1.0}), options)
     return with_options(best_of(choices).options), choices
+
+
+def choose_tree(
+    training: TrainingRows,
+    model: TreeModel,
+    carried: CarriedChanges | None,
+    fallback: GlobalFit,
+    probes: ProbeRows,
+    memory_limit: float,
+) -> tuple[TreeModel, list[Choice]]:
+    """What trees are fitted on: weighted rows or, where there are any, recorded changes, and whose."""
+    tries: list[dict[str, Any]] = [{"tree_on": "rows"}]
+    if carried is not None:
+        sources: tuple[RecordsFrom, ...] = ("forest", "slopes") if _has_own_slopes(model.base) else ("forest",)
+        tries = [
+            {"tree_on": "changes", "records_from": source, "record_reach": reach}
+            for source in sources
+            for reach in RECORD_REACHES
+        ] + tries
+    models = [
+        model
+        if options["tree_on"] == "rows"
+        else replace(model, carried=carried, records_from=options["records_from"], reach=options["record_reach"])
+        for options in tries
+    ]
+    if len(probes) < 2:
+        return models[0], []
+    bases = list(fit_locally(training, model.base, fallback, probes.values, memory_limit))
+    starts = np.cumsum([0, *(len(part.levels) for part in bases)])
+    choices = []
+    for options, tried in zip(tries, models, strict=True):
+        parts = [
+            tried.grow(training, part, probes.values[start : start + len(part.levels)])
+            for part, start in zip(bases, starts[:-1], strict=True)
+        ]
+        choices.append(Choice.of({"surrogate": "tree", **options}, training.table, TreeFits.join(parts), probes))
+    return models[choices.index(best_of(choices))], choices
+
+
+def _has_own_slopes(base: LocalModel) -> bool:
+    return isinstance(base, TwoScales) and base.slope_weighting is not None
 
 
 def n_tries(slope_weightings: dict[str, SlopeWeighting | None]) -> int:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 import torch
 
+from limis.any_surrogate import AnySurrogate
 from limis.changes import RecordedChanges
 from limis.errors import InputError
 from limis.progress import progress
@@ -22,16 +23,20 @@ from limis.training.choose import (
     best_of,
     choose_candidates,
     choose_forest_weighting,
+    choose_tree,
     choose_two_scales,
     n_tries,
 )
 from limis.training.objectives import Objective
-from limis.training.plans import PLANS, plan_for
+from limis.training.plans import PLANS, plan_for, plan_for_trees
 from limis.training.probes import ProbeRows
 from limis.training.retrieved import train_retrieved
 from limis.training.slopes import train_slopes
 from limis.training.terms import ChangeError, RowError, Term
-from limis.training.trainer import TrainingLog, train
+from limis.training.trainer import TrainingLog, TreeSurrogate, train
+from limis.trees.carried import CarriedChanges
+from limis.trees.fits import TreeModel
+from limis.trees.inputs import TreeInputs
 from limis.two_scales import SlopeWeighting, TwoScales
 from limis.walk import GlobalFit, LocalModel, OneScale
 from limis.weighting import ForestWeighting, Weighting
@@ -50,6 +55,8 @@ WEIGHTINGS = ("auto", "two-scales", "forest", "retrieved", *TRAINED, "random")
 class FitOptions:
     """What an explainer was told about stage 2, by the names of its parameters."""
 
+    surrogate: Any  # "ridge", "tree" or a regressor
+    max_depth: int
     weighting: str
     objective: Objective | Literal["auto"]
     reward: Sequence[Term] | None
@@ -100,6 +107,48 @@ class Stage:
 
     def fit(self, recorded: RecordedChanges | None) -> FittedStage:
         """Fit what the options ask for; on two scales where changes were recorded."""
+        found = self.fit_ridge(recorded)
+        if not isinstance(self.options.surrogate, str):
+            found.model = AnySurrogate(found.model, self.options.surrogate, self.options.n_jobs)
+            return found
+        return found if self.options.surrogate == "ridge" else self.with_trees(found, recorded)
+
+    def with_trees(self, found: FittedStage, recorded: RecordedChanges | None) -> FittedStage:
+        """Trees in place of the ridges, on what these found near.
+
+        A weighting that was trained for ridges is tried beside one that is trained for trees.
+        """
+        inputs = TreeInputs.learn(self.training)
+        carried = None if recorded is None else CarriedChanges.of(self.training, inputs, recorded)
+        choices = [*found.choices]
+        best, tried = self._choose_tree(found.model, inputs, carried, "ridge")
+        if self.options.weighting in TRAINED:
+            other = self.fit_trained(TreeSurrogate(inputs, self.options.max_depth))
+            model, more = self._choose_tree(other.model, inputs, carried, "tree")
+            tried += more
+            found = FittedStage(found.model, found.choices, [*found.logs, *other.logs])
+            if best_of(tried) in more:
+                best = model
+        return FittedStage(best, [*choices, *tried], found.logs)
+
+    def _choose_tree(
+        self, base: LocalModel, inputs: TreeInputs, carried: CarriedChanges | None, trained_with: str
+    ) -> tuple[TreeModel, list[Choice]]:
+        model, choices = choose_tree(
+            self.training,
+            TreeModel(base, inputs, depth=self.options.max_depth),
+            carried,
+            self.fallback,
+            self.choosing,
+            self.options.memory_limit,
+        )
+        if self.options.weighting in TRAINED:
+            for choice in choices:
+                choice.options["trained_with"] = trained_with
+        return model, choices
+
+    def fit_ridge(self, recorded: RecordedChanges | None) -> FittedStage:
+        """Ridges for each row."""
         weighting = self.options.weighting
         if recorded is not None:
             return self.fit_two_scales(recorded)
@@ -191,12 +240,12 @@ class Stage:
             found.model = self._one_scale(replace(weighting, n_candidates=best.options["n_candidates"]))
         return FittedStage(found.model, [*found.choices, *choices], [log])
 
-    def fit_trained(self) -> FittedStage:
-        """A weight estimator over all training rows, and a ridge on what it weighs."""
+    def fit_trained(self, trees: TreeSurrogate | None = None) -> FittedStage:
+        """A weight estimator over all training rows, rewarded by ridges on what it weighs, or by trees."""
         options, training = self.options, self.training
         self._need_probes()
         _check_device(options.device)
-        plan = plan_for(options.weighting, options.objective)
+        plan = (plan_for if trees is None else plan_for_trees)(options.weighting, options.objective)
         if options.selection_penalty != "auto":
             plan = replace(plan, penalty=float(options.selection_penalty))
         if options.reward is not None:
@@ -208,7 +257,8 @@ class Stage:
             replace(plan, time_budget=options.time_budget),
             int(self.rng.integers(2**31)),
             options.verbose,
-            device=options.device,
+            device=options.device if trees is None else "cpu",
+            trees=trees,
         )
         return FittedStage(self._one_scale(weighting), [], logs)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal
 
+from limis.errors import InputError
 from limis.training.objectives import Objective
 from limis.training.terms import ChangeError, RowError
 from limis.training.trainer import TrainingPlan
@@ -27,6 +28,8 @@ TOWERS_PLAN = TrainingPlan(
     patience=0,
 )
 
+
+WITHOUT_GRADIENT: tuple[Objective, ...] = ("reinforce", "rloo", "released")
 
 PLANS: dict[str, TrainingPlan] = {
     "pairwise": TrainingPlan(),
@@ -57,6 +60,20 @@ def plan_for(weighting: str, objective: Objective | Literal["auto"]) -> Training
         # Gradients with less noise than REINFORCE's allow larger and fewer steps than the paper's.
         return replace(plan, learning_rate=1e-3, steps=1000)
     return plan
+
+
+def plan_for_trees(weighting: str, objective: Objective | Literal["auto"]) -> TrainingPlan:
+    """The plan of a weighting that trees reward: no gradient passes through them, so selections are sampled.
+
+    A step costs many trees, so there are fewer and smaller ones.
+    """
+    plan = plan_for(weighting, "rloo" if objective == "auto" else objective)
+    if plan.objective not in WITHOUT_GRADIENT:
+        raise InputError(
+            f"objective={plan.objective!r} needs a gradient through the surrogate, which a tree has not; use one of "
+            f"{', '.join(WITHOUT_GRADIENT)}"
+        )
+    return replace(plan, steps=300, batch_probes=16, check_every=50, restarts=1)
 
 
 def paper_baseline(objective: Objective) -> TrainingPlan:

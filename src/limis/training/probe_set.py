@@ -13,7 +13,7 @@ from limis.perturb import near_rows
 from limis.rows import TrainingRows
 from limis.table import QUANTILES, Table
 from limis.training.probes import ProbeRows
-from limis.training.terms import Changes, LinearModels, ProbeFits, Term
+from limis.training.terms import Changes, Models, ProbeFits, Term
 
 NUDGE = 0.02  # how far a number goes at most, as a share of the training rows it passes
 NEAR_HELD_OUT = 8
@@ -79,9 +79,7 @@ class ProbeSet:
         equal = torch.as_tensor(self.twins[places.numpy()].toarray(), dtype=torch.float32)
         return ((1 - equal.to(self.row_weight.device)) * self.row_weight)[:, rows]
 
-    def fits(
-        self, places: torch.Tensor, weights: torch.Tensor, models: LinearModels, nudged: LinearModels | None
-    ) -> ProbeFits:
+    def fits(self, places: torch.Tensor, weights: torch.Tensor, models: Models, nudged: Models | None) -> ProbeFits:
         """What the terms judge."""
         return ProbeFits(
             features=self.features[places],

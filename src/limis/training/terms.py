@@ -9,11 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import torch
 
 from limis.errors import InputError
+
+
+class Models(Protocol):
+    """One surrogate a probe row."""
+
+    def predict(self, features: torch.Tensor) -> torch.Tensor:
+        """Each model at a row of its own: (probes,) from (probes, features)."""
+        ...
+
+    def foresee(self, features: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
+        """What each model says of steps (probes, changes, features) away from its row: (probes, changes)."""
+        ...
 
 
 @dataclass
@@ -26,6 +38,10 @@ class LinearModels:
     def predict(self, features: torch.Tensor) -> torch.Tensor:
         """Each model at a row of its own: (probes,) from (probes, features)."""
         return self.intercepts + (self.coefficients * features).sum(dim=1)
+
+    def foresee(self, features: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:  # noqa: ARG002 - the same anywhere
+        """What each model says of steps (probes, changes, features) away from its row: (probes, changes)."""
+        return (steps @ self.coefficients[:, :, None])[:, :, 0]
 
 
 @dataclass
@@ -45,10 +61,10 @@ class ProbeFits:
     features: torch.Tensor  # (probes, features)
     targets: torch.Tensor  # (probes,) the black box's outputs
     weights: torch.Tensor  # (probes, rows), as selected or as probabilities; zeros for the global model
-    models: LinearModels
+    models: Models
     feature_deviation: torch.Tensor  # (features,) over the training rows
     changes: Changes | None = None
-    nudged: LinearModels | None = None  # the surrogates of the same rows, slightly changed
+    nudged: Models | None = None  # the surrogates of the same rows, slightly changed
 
 
 Term = Callable[[ProbeFits], torch.Tensor]
@@ -97,7 +113,7 @@ class ChangeError:
         """Error on changes of each probe row; 0 for a row without any."""
         assert fits.changes is not None
         changes = fits.changes
-        foreseen = (changes.steps @ fits.models.coefficients[:, :, None])[:, :, 0]
+        foreseen = fits.models.foresee(fits.features, changes.steps)
         missed = _size((foreseen - changes.answers) / changes.unit, self.squared) * changes.known
         return self.price * missed.sum(dim=1) / changes.known.sum(dim=1).clamp(min=1)
 
@@ -126,6 +142,8 @@ class Stability:
     def __call__(self, fits: ProbeFits) -> torch.Tensor:
         """Instability of each probe row's surrogate."""
         assert fits.nudged is not None
+        if not (isinstance(fits.models, LinearModels) and isinstance(fits.nudged, LinearModels)):
+            raise InputError("Stability compares coefficients, which trees do not have; leave it out of the reward")
         apart = (fits.models.coefficients - fits.nudged.coefficients).abs()
         return self.price * (apart * fits.feature_deviation).sum(dim=1)
 

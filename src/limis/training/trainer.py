@@ -18,7 +18,9 @@ from limis.training.objectives import OBJECTIVES, Loss, Objective
 from limis.training.probe_set import ProbeSet, needed
 from limis.training.probes import ProbeRows
 from limis.training.ridges import SharedRidge
-from limis.training.terms import LinearModels, RowError, Term, added_up
+from limis.training.terms import LinearModels, Models, RowError, Term, added_up
+from limis.training.trees import SharedTrees
+from limis.trees.inputs import TreeInputs
 from limis.walk import ALPHA, GlobalFit
 from limis.weighting.dense import DenseWeighting, FactoredWeighting
 from limis.weighting.factored import FactoredEstimator, Form
@@ -57,6 +59,14 @@ class TrainingPlan:
     restarts: int = 1  # runs from different beginnings, of which the best by validation error is kept
 
 
+@dataclass(frozen=True)
+class TreeSurrogate:
+    """Trees that reward in place of ridges."""
+
+    inputs: TreeInputs
+    depth: int
+
+
 @dataclass
 class TrainingLog:
     """What happened: validation error and mean selection probability at each check.
@@ -90,8 +100,10 @@ def train(
     plan: TrainingPlan,
     seed: int,
     verbose: bool = False,
+    *,
     own: ProbeRows | None = None,
     device: str = "cpu",
+    trees: TreeSurrogate | None = None,
 ) -> tuple[DenseWeighting, list[TrainingLog]]:
     """Train a weight estimator over all training rows.
 
@@ -112,6 +124,8 @@ def train(
         where a term needs them. When not given these are all rows, or as many as the black box can be asked about.
     device : str, default="cpu"
         Where the tensors are, as torch names it. The same seed draws the same selections everywhere.
+    trees : TreeSurrogate, default=None
+        The trees that reward; ridges where None. Only for objectives that need no gradient through the surrogate.
 
     Returns
     -------
@@ -129,7 +143,7 @@ def train(
         one = replace(plan, penalty=penalty, time_budget=budget)
         for restart in range(plan.restarts):
             start = seed + SEEDS_APART * restart
-            results.append(_Run(training, probes, own, fallback, one, start, device).train(verbose))
+            results.append(_Run(training, probes, own, fallback, one, start, device, trees).train(verbose))
     weighting, _ = min(results, key=lambda result: result[1].error)
     return weighting, [log for _, log in results]
 
@@ -165,8 +179,9 @@ class _Run:
         plan: TrainingPlan,
         seed: int,
         device: str,
+        trees: TreeSurrogate | None,
     ) -> None:
-        self.training, self.plan = training.on(device), plan
+        self.training, self.plan, self.trees = training.on(device), plan, trees
         self.generator = torch.Generator().manual_seed(seed)
         self.weighting = _untrained(training, plan, seed)
         self.weighting.estimator.to(device)
@@ -178,7 +193,7 @@ class _Run:
             for part in (rewarding, validation)
         )
         self.every_row = torch.arange(len(training))
-        self.every_ridge = self._ridge(self.every_row)
+        self.every_surrogate = self._surrogate(self.every_row)
 
     def _divide(self, probes: ProbeRows, own: ProbeRows | None) -> tuple[ProbeRows, ProbeRows, ProbeRows]:
         """Rows that reward, rows that stop, and rows that stand for changes where the black box was not asked.
@@ -243,19 +258,22 @@ class _Run:
     def _objective(self, step: int, baseline: torch.Tensor) -> torch.Tensor:
         """The number to descend, on some probes and some rows."""
         plan, n = self.plan, len(self.training)
-        rows, ridge = self.every_row, self.every_ridge
+        rows, surrogate = self.every_row, self.every_surrogate
         size = min(plan.batch_rows, round(plan.batch_share * n))
         if size < n:
             rows = torch.randperm(n, generator=self.generator)[:size]
-            ridge = self._ridge(rows)
+            surrogate = self._surrogate(rows)
         places = torch.randperm(len(self.rewarding), generator=self.generator)[: plan.batch_probes]
         assert plan.penalty is not None
         penalty = plan.penalty if step >= plan.penalty_from_step else 0.0
-        errors = self._errors(self.rewarding, places, rows, ridge)
+        errors = self._errors(self.rewarding, places, rows, surrogate)
         loss = Loss(errors, baseline[places], penalty / self.training.unit)
         return OBJECTIVES[plan.objective](self._logits(self.rewarding, places, rows), loss, self.generator)
 
-    def _ridge(self, rows: torch.Tensor) -> SharedRidge:
+    def _surrogate(self, rows: torch.Tensor) -> SharedRidge | SharedTrees:
+        if self.trees is not None:
+            targets = self.training.standard_outputs
+            return SharedTrees(self.trees.inputs, rows.numpy(), targets, self.trees.depth, self.otherwise)
         return SharedRidge(self.training.features[rows], self.training.targets[rows], ALPHA, self.otherwise)
 
     def _logits(self, probes: ProbeSet, places: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
@@ -267,15 +285,15 @@ class _Run:
         return torch.cat(seen, dim=1)
 
     def _errors(
-        self, probes: ProbeSet, places: torch.Tensor, rows: torch.Tensor, ridge: SharedRidge
+        self, probes: ProbeSet, places: torch.Tensor, rows: torch.Tensor, surrogate: SharedRidge | SharedTrees
     ) -> Callable[[torch.Tensor], torch.Tensor]:
         """How the surrogates of some probes are judged: from weights as in `_logits` to (probes,)."""
         allowed = probes.allowed(places, rows)
 
         def errors(weights: torch.Tensor) -> torch.Tensor:
             own, *nudged = weights.split(len(rows), dim=1)
-            models = ridge.solve(own * allowed)
-            other = ridge.solve(nudged[0] * allowed) if nudged else None
+            models = surrogate.solve(own * allowed)
+            other = surrogate.solve(nudged[0] * allowed) if nudged else None
             return self._judge(probes, places, own, models, other)
 
         return errors
@@ -285,8 +303,8 @@ class _Run:
         probes: ProbeSet,
         places: torch.Tensor,
         weights: torch.Tensor,
-        models: LinearModels,
-        nudged: LinearModels | None,
+        models: Models,
+        nudged: Models | None,
     ) -> torch.Tensor:
         fits = probes.fits(places, weights, models, nudged)
         return added_up(self.plan.terms, fits)
@@ -304,11 +322,11 @@ class _Run:
     def _check(self, step: int, log: TrainingLog) -> None:
         """The terms on the validation rows, fitted with weights as at inference."""
         errors, shares = [], []
-        rows, ridge = self.every_row, self.every_ridge
+        rows, surrogate = self.every_row, self.every_surrogate
         with torch.no_grad():
             for places in torch.arange(len(self.validation)).split(max(1, CHECK_PAIRS // len(rows))):
                 weights = torch.sigmoid(self._logits(self.validation, places, rows))
-                errors.append(self._errors(self.validation, places, rows, ridge)(weights))
+                errors.append(self._errors(self.validation, places, rows, surrogate)(weights))
                 shares.append(weights[:, : len(rows)].mean(dim=1))
         log.steps.append(step)
         log.validation_error.append(float(torch.cat(errors).mean()))

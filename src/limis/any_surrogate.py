@@ -1,0 +1,172 @@
+"""Any scikit-learn regressor that takes sample weights as the local model, fitted once a row."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import clone
+
+from limis.changes import ColumnSystems
+from limis.errors import InputError
+from limis.function_fits import FunctionFits
+from limis.rows import TrainingRows
+from limis.surrogate.fitted_tree import FittedTree
+from limis.walk import GlobalFit, LocalFits, LocalModel
+
+
+def check_regressor(regressor: Any) -> None:
+    """Refuse what cannot be a surrogate; an InputError says why."""
+    name = type(regressor).__name__
+    if not (hasattr(regressor, "fit") and hasattr(regressor, "predict")):
+        raise InputError(f'surrogate is "ridge", "tree" or a scikit-learn regressor, not {regressor!r}')
+    if hasattr(regressor, "predict_proba"):
+        raise InputError(f"surrogate={name} is a classifier; the local model predicts numbers: use a regressor")
+    if "sample_weight" not in inspect.signature(regressor.fit).parameters:
+        raise InputError(f"surrogate={name} takes no sample_weight in fit, so it cannot be fitted on weighted rows")
+
+
+@dataclass
+class AnySurrogate:
+    """A regressor of the user's choice for each row, on the rows that another local model weighs.
+
+    Parameters
+    ----------
+    base : LocalModel
+        Says which rows matter.
+    regressor : estimator
+        Not fitted; a clone of it is, for every row.
+    n_jobs : int, default=None
+        Rows fitted at once, as in joblib.
+    """
+
+    base: LocalModel
+    regressor: Any
+    n_jobs: int | None = None
+
+    def candidates(self, training: TrainingRows) -> int:
+        """How many rows each surrogate may rest on."""
+        return self.base.candidates(training)
+
+    def fit(
+        self, training: TrainingRows, fallback: GlobalFit, values: np.ndarray, own: ColumnSystems | None = None
+    ) -> LocalFits:
+        """The regressors of one block of rows."""
+        base = self.base.fit(training, fallback, values, own)
+        features = training.features.double().numpy()
+        lines = [base.weights[[row]] for row in range(len(values))]
+        fitted = iter(
+            Parallel(n_jobs=self.n_jobs)(
+                delayed(_fit_one)(
+                    self.regressor, features[line.indices], training.outputs[line.indices], line.data, row
+                )
+                for line, row, empty in zip(lines, base.features, base.empty, strict=True)
+                if not empty
+            )
+        )
+        return _as_fits(base, [None if empty else next(fitted) for empty in base.empty])
+
+    def standard_errors(self, training: TrainingRows, fits: LocalFits) -> np.ndarray:  # noqa: ARG002
+        """Nothing is known of them."""
+        raise InputError(f"{type(self.regressor).__name__} has no intervals of its coefficients")
+
+
+@dataclass(eq=False, kw_only=True)
+class RegressorFits(FunctionFits):
+    """Fitted regressors. Linear ones and trees tell what leads to their predictions, others do not."""
+
+    said: np.ndarray  # (rows,) g at the explained rows
+    telling: np.ndarray  # (rows,) "linear", "tree" or "": what the parts are read from
+
+    @property
+    def has_coefficients(self) -> bool:
+        """Whether all of them are linear."""
+        return bool((self.telling == "linear").all())
+
+    def predictions(self) -> np.ndarray:
+        """g at the explained rows."""
+        return self.said
+
+    def weighted_differences(self) -> np.ndarray:
+        """Each feature's part in the step from the level to the prediction: (rows, features)."""
+        if (self.telling == "").any():
+            name = type(getattr(self.functions[0], "model", None)).__name__
+            raise InputError(
+                f"contributions have no meaning for {name}, which is neither linear nor a tree; what it says is in "
+                "local_predictions, predict() and fidelity"
+            )
+        return self.parts
+
+
+@dataclass
+class _Fitted:
+    """One row's regressor and what it says there."""
+
+    model: Any
+    said: float
+    level: float
+    residual: float
+    telling: str
+    parts: np.ndarray
+    coefficients: np.ndarray
+
+    def __call__(self, features: np.ndarray) -> np.ndarray:
+        """What it says of rows."""
+        return np.asarray(self.model.predict(features), dtype=np.float64).reshape(len(features))
+
+
+@dataclass
+class _Global:
+    """The global model, where nothing could be fitted."""
+
+    coefficients: np.ndarray
+    means: np.ndarray
+    level: float
+
+    def __call__(self, features: np.ndarray) -> np.ndarray:
+        """What it says of rows."""
+        return self.level + (features - self.means) @ self.coefficients
+
+
+def _fit_one(
+    regressor: Any, features: np.ndarray, outputs: np.ndarray, weights: np.ndarray, row: np.ndarray
+) -> _Fitted:
+    model = clone(regressor).fit(features, outputs, sample_weight=weights)
+    share = weights / weights.sum()
+    residual = float(share @ (outputs - np.ravel(model.predict(features))) ** 2)
+    said = float(np.ravel(model.predict(row[None]))[0])
+    nothing = np.zeros(len(row))
+    if np.size(getattr(model, "coef_", ())) == len(row):
+        coefficients = np.ravel(model.coef_).astype(np.float64)
+        parts = coefficients * (row - share @ features)
+        return _Fitted(model, said, said - float(parts.sum()), residual, "linear", parts, coefficients)
+    if hasattr(model, "tree_"):
+        tree = FittedTree(model.tree_, model.tree_.value[:, 0, 0])
+        return _Fitted(model, said, tree.level, residual, "tree", tree.parts(row[None])[0], nothing)
+    return _Fitted(model, said, float(share @ outputs), residual, "", nothing, nothing)
+
+
+def _as_fits(base: LocalFits, found: list[_Fitted | None]) -> RegressorFits:
+    """The fits of the base with the regressors in their place; where there is none, the base's own is kept."""
+    held: dict[str, Any] = {one.name: np.copy(getattr(base, one.name)) for one in fields(LocalFits) if _dense(one.name)}
+    functions = np.empty(len(found), dtype=object)
+    said, parts = base.predictions(), base.weighted_differences()
+    kinds = {one.telling for one in found if one is not None}
+    telling = np.full(len(found), kinds.pop() if kinds else "linear", dtype="<U6")
+    for row, one in enumerate(found):
+        if one is None:
+            functions[row] = _Global(base.coefficients[row], base.feature_means[row], float(base.levels[row]))
+            continue
+        functions[row] = one
+        said[row], parts[row] = one.said, one.parts
+        held["levels"][row], held["residual_mean_square"][row] = one.level, one.residual
+        held["coefficients"][row] = one.coefficients
+    weights = {"weights": base.weights, "slope_weights": base.slope_weights}
+    return RegressorFits(**held, **weights, functions=functions, parts=parts, said=said, telling=telling)
+
+
+def _dense(name: str) -> bool:
+    return name not in ("weights", "slope_weights")

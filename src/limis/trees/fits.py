@@ -1,0 +1,209 @@
+"""Local models that are shallow trees: fitted on weighted rows, or on recorded changes carried over to the row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from limis.changes import ColumnSystems
+from limis.errors import InputError
+from limis.retrieval.index import strongest
+from limis.rows import TrainingRows
+from limis.surrogate.tree import LocalTrees, fit_local_trees
+from limis.trees.carried import CarriedChanges
+from limis.trees.inputs import TreeInputs
+from limis.two_scales import TwoScales
+from limis.walk import GlobalFit, LocalFits, LocalModel
+
+RecordsFrom = Literal["forest", "slopes"]
+
+MIN_IN_LEAF = 20  # changes that a leaf must rest on
+MIN_ROWS_IN_LEAF = 1  # the same for rows, as in the paper
+MOST_RECORDS = 2_000  # that one tree is fitted on, about
+POINT_BYTES = 2**26  # of points alive at once
+
+
+@dataclass(eq=False, kw_only=True)
+class TreeFits(LocalFits):
+    """The surrogates of some rows, each a tree; levels are what the roots say.
+
+    ``coefficients`` are the slopes that stood behind the trees. Neither predictions nor changes are made of them.
+    """
+
+    trees: LocalTrees
+    inputs: TreeInputs
+
+    @property
+    def has_coefficients(self) -> bool:
+        """Trees have none."""
+        return False
+
+    def predictions(self) -> np.ndarray:
+        """g at the explained rows."""
+        return self.trees.value[np.arange(len(self.levels)), self.leaves(), 0]
+
+    def leaves(self) -> np.ndarray:
+        """The node each explained row ends in: (rows,)."""
+        return self.trees.apply(self.inputs.bins_of(self.features), np.arange(len(self.features)))
+
+    def paths(self) -> np.ndarray:
+        """The nodes on each row's way from the root to its leaf, which is repeated at the end: (rows, depth + 1)."""
+        return self.trees.paths(self.inputs.bins_of(self.features), np.arange(len(self.features)))
+
+    def weighted_differences(self) -> np.ndarray:
+        """How the answer moves at each split on the row's way, under the feature split on: (rows, features)."""
+        parts = np.zeros(self.features.shape)
+        ways = self.paths()
+        rows = np.arange(len(ways))
+        for before, after in zip(ways.T[:-1], ways.T[1:], strict=True):
+            moved = before != after
+            split = self.inputs.kept[self.trees.feature[rows[moved], before[moved]]]
+            step = self.trees.value[rows[moved], after[moved], 0] - self.trees.value[rows[moved], before[moved], 0]
+            np.add.at(parts, (rows[moved], split), step)
+        return parts
+
+    def changes(self, rows: np.ndarray, moved_features: np.ndarray) -> np.ndarray:
+        """What g says of moves: g(moved) − g(row), for each move."""
+        after = self.trees.predict(self.inputs.bins_of(moved_features), rows)[:, 0]
+        return after - self.predictions()[rows]
+
+
+class _Sample(NamedTuple):
+    """What trees are fitted on, in the order in which `fit_local_trees` takes it."""
+
+    bins: np.ndarray  # (points, tree's features) uint8
+    outputs: np.ndarray  # (points,)
+    rows: np.ndarray  # (trees, candidates) places among the points
+    weights: np.ndarray  # (trees, candidates)
+
+
+@dataclass
+class TreeModel:
+    """A tree for each row, on what another local model says of its neighbourhood.
+
+    Parameters
+    ----------
+    base : LocalModel
+        Says which rows matter; with carried changes also how high the row stands and which way its slopes go.
+    inputs : TreeInputs
+        The features that trees split on.
+    carried : CarriedChanges, default=None
+        Recorded changes to fit trees on; None: the weighted rows themselves.
+    records_from : {"forest", "slopes"}, default="forest"
+        Whose changes are carried: those of the forest's rows, or of the rows that the slopes rest on.
+    reach : float, default=0.1
+        How far from the row's own value, in ranks, a record may begin.
+    depth : int, default=3
+        Of the trees.
+    """
+
+    base: LocalModel
+    inputs: TreeInputs
+    carried: CarriedChanges | None = None
+    records_from: RecordsFrom = "forest"
+    reach: float = 0.1
+    depth: int = 3
+
+    def candidates(self, training: TrainingRows) -> int:
+        """How many rows each surrogate may rest on."""
+        return self.base.candidates(training)
+
+    def fit(
+        self, training: TrainingRows, fallback: GlobalFit, values: np.ndarray, own: ColumnSystems | None = None
+    ) -> TreeFits:
+        """The trees of one block of rows."""
+        return self.grow(training, self.base.fit(training, fallback, values, own), values)
+
+    def grow(self, training: TrainingRows, base: LocalFits, values: np.ndarray) -> TreeFits:
+        """The trees on finished fits of the base."""
+        if self.carried is None:
+            return self._on_rows(training, base)
+        near = self._with_records(training, base, values)
+        points = 1 + 2 * near[0].shape[1] * max(1.0, self.carried.per_row)
+        size = max(1, int(POINT_BYTES / (points * len(self.inputs.kept))))
+        parts = [
+            self._on_changes(training, base, values, near, slice(start, start + size))
+            for start in range(0, len(values), size)
+        ]
+        return TreeFits.join(parts)
+
+    def standard_errors(self, training: TrainingRows, fits: LocalFits) -> np.ndarray:  # noqa: ARG002
+        """Trees have none."""
+        raise InputError("a tree has no coefficients, so there are no intervals of them; read its rules()")
+
+    def _with_records(
+        self, training: TrainingRows, base: LocalFits, values: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The strongest rows whose changes were recorded, and their weights."""
+        assert self.carried is not None
+        weights = base.slope_weights
+        if self.records_from == "forest":
+            assert isinstance(self.base, TwoScales)  # changes are recorded for two scales alone
+            weights = self.base.retriever.by_origin(self.base.retriever.proximity(training, values))
+        recorded = np.diff(self.carried.starts) > 0
+        weights = sp.csr_array(weights.multiply(recorded[None, :]))
+        weights.eliminate_zeros()
+        most = int(np.clip(MOST_RECORDS / max(1.0, self.carried.per_row), 8, 64))
+        return strongest(weights, min(most, len(training)))
+
+    def _on_changes(
+        self,
+        training: TrainingRows,
+        base: LocalFits,
+        values: np.ndarray,
+        near: tuple[np.ndarray, np.ndarray],
+        block: slice,
+    ) -> TreeFits:
+        assert self.carried is not None
+        fits = base.part(np.arange(len(values))[block])
+        rows, weights = near[0][block], near[1][block]
+        points = self.carried.carry(
+            training, values[block], (rows, weights), fits.predictions(), fits.coefficients, self.reach
+        )
+        n, width, n_features = points.bins.shape
+        sample = _Sample(
+            points.bins.reshape(n * width, n_features),
+            points.outputs.ravel(),
+            np.arange(n * width).reshape(n, width),
+            points.weights,
+        )
+        return self._grown(fits, sample, MIN_IN_LEAF)
+
+    def _on_rows(self, training: TrainingRows, base: LocalFits) -> TreeFits:
+        rows, weights = strongest(base.weights, int(np.diff(base.weights.indptr).max(initial=1)))
+        sample = _Sample(self.inputs.row_bins, training.outputs, rows, weights)
+        return self._grown(base, sample, MIN_ROWS_IN_LEAF)
+
+    def _grown(self, base: LocalFits, sample: _Sample, min_in_leaf: int) -> TreeFits:
+        trees = fit_local_trees(*sample, depth=self.depth, min_samples_leaf=min_in_leaf)
+        residual, spread = _left_out(trees, sample)
+        alone = base.empty | trees.empty
+        # With nothing to rest on, the tree is the one number that the global model says.
+        trees.feature[alone] = -1
+        trees.value[alone] = base.predictions()[alone, None, None]
+        held: dict[str, Any] = {one.name: getattr(base, one.name) for one in fields(LocalFits)}
+        held["levels"] = trees.value[:, 0, 0]
+        held["empty"] = alone
+        held["residual_mean_square"] = np.where(alone, base.residual_mean_square, residual)
+        held["spread_mean_square"] = np.where(alone, base.spread_mean_square, spread)
+        return TreeFits(**held, trees=trees, inputs=self.inputs)
+
+
+def _left_out(trees: LocalTrees, sample: _Sample) -> tuple[np.ndarray, np.ndarray]:
+    """Weighted mean square of what trees, and their roots alone, miss of each point when it is left out of its mean."""
+    n, width = sample.weights.shape
+    queries = np.repeat(np.arange(n), width)
+    rows, weights = sample.rows.ravel(), sample.weights.ravel()
+    kept = weights > 0
+    queries, rows, weights = queries[kept], rows[kept], weights[kept]
+    outputs = sample.outputs[rows]
+    total = np.bincount(queries, weights, minlength=n)
+    found = []
+    for node in (trees.apply(sample.bins[rows], queries), np.zeros(len(rows), dtype=np.int64)):
+        others = 1 - weights / trees.weight[queries, node]
+        missed = (outputs - trees.value[queries, node, 0]) / np.maximum(others, 1e-3)
+        found.append(np.bincount(queries, weights * missed**2, minlength=n) / np.where(total > 0, total, 1.0))
+    return found[0], found[1]

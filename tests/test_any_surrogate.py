@@ -1,0 +1,84 @@
+"""Any scikit-learn regressor as the local model: what it can tell, and what it says it cannot."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.svm import SVR
+from sklearn.tree import DecisionTreeRegressor
+
+from limis import InputError, LimisExplainer
+from limis.errors import StoreError
+
+N = 200
+
+
+def black_box(rows):
+    return np.where(rows[:, 0] > 0, 2 * rows[:, 1], rows[:, 2])
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return np.random.default_rng(0).normal(size=(N + 10, 3))
+
+
+def explain(rows, regressor, **options):
+    explainer = LimisExplainer(black_box, surrogate=regressor, weighting="forest", **options).fit(rows[:N])
+    return explainer, explainer.explain(rows[N:])
+
+
+@pytest.mark.parametrize("regressor", [LinearRegression(), DecisionTreeRegressor(max_depth=2)], ids=str)
+def test_contributions_of_linear_models_and_trees_add_up(rows, regressor):
+    explainer, found = explain(rows, regressor)
+    total = found.base_values + found.contributions.sum(axis=1)
+    np.testing.assert_allclose(total, found.local_predictions)
+    assert np.isfinite(explainer.nse_)
+    assert np.isfinite(explainer.skill_)
+    assert found[:2].to_html()
+    for one in found:
+        assert one.predict(rows[[N + one.row]])[0] == pytest.approx(one.local_prediction)
+
+
+def test_a_ridge_of_scikit_learn_is_the_ridge_of_limis(rows):
+    ours = LimisExplainer(black_box, weighting="forest", candidates=64).fit(rows[:N])
+    scale = ours.local_model_.weighting.scale
+    theirs = LimisExplainer(black_box, weighting="forest", candidates=64, surrogate=Ridge(alpha=1 / scale)).fit(
+        rows[:N]
+    )  # weights times a scale against a penalty of 1 are weights against a penalty of 1 / scale
+    found, other = ours.explain(rows[N:]), theirs.explain(rows[N:])
+    np.testing.assert_allclose(found.local_predictions, other.local_predictions, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(found.coefficients, other.coefficients, rtol=1e-2, atol=1e-3)
+
+
+def test_what_has_no_meaning_is_refused_and_the_rest_works(rows):
+    explainer, found = explain(rows, SVR())
+    assert np.isfinite(found.local_predictions).all()
+    assert found.fidelity["error"].notna().all()
+    assert np.isfinite(explainer.skill_)
+    with pytest.raises(InputError, match="SVR, which is neither linear nor a tree"):
+        _ = found.contributions
+    with pytest.raises(InputError, match="no coefficients"):
+        _ = found.coefficients
+
+
+def test_processes_change_nothing(rows):
+    _, one = explain(rows, DecisionTreeRegressor(max_depth=2, random_state=0))
+    _, two = explain(rows, DecisionTreeRegressor(max_depth=2, random_state=0), n_jobs=2)
+    np.testing.assert_array_equal(one.local_predictions, two.local_predictions)
+
+
+@pytest.mark.parametrize(
+    ("regressor", "why"),
+    [(KNeighborsRegressor(), "sample_weight"), (LogisticRegression(), "classifier")],
+    ids=["no weights", "classifier"],
+)
+def test_what_cannot_be_a_surrogate_is_refused(rows, regressor, why):
+    with pytest.raises(InputError, match=why):
+        LimisExplainer(black_box, surrogate=regressor).fit(rows[:N])
+
+
+def test_it_cannot_be_saved_and_says_so(rows, tmp_path):
+    explainer, _ = explain(rows, LinearRegression())
+    with pytest.raises(StoreError, match="LinearRegression"):
+        explainer.save(tmp_path / "e.limis")
+    assert not list(tmp_path.iterdir())
