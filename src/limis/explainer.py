@@ -466,6 +466,80 @@ class LimisExplainer(BaseEstimator):
 
     __call__ = explain
 
+    def suggest(
+        self,
+        X: Any,
+        target: Any = None,
+        *,
+        immutable: Iterable[Any] | str = (),
+        ranges: Mapping[Any, Any] | None = None,
+        directions: Mapping[Any, str] | None = None,
+        together: Sequence[Sequence[Any]] | Literal["auto"] = "auto",
+        n: int = 3,
+        max_queries: int = 1000,
+        outputs: Any = None,
+    ) -> Suggestions:
+        """Suggest changes of rows for which the black box says something else, each checked on the black box.
+
+        Columns only move to values that training rows hold. The explanation proposes first; then single changes are
+        asked about, and pairs and more of the best of them. What is found is made as small as it gets. A row's
+        suggestions do not depend on the rows beside it.
+
+        Parameters
+        ----------
+        X : DataFrame or array
+            Rows with the columns seen in `fit`, in any order.
+        target : default=None
+            What the black box should say. For a classifier a class; by default the one that a row does not have. For
+            values a level such as "> 100" or "<= 3", or "up" or "down" for a step beyond ``tolerance``. Rows that have
+            it already are left alone, and say so; if all have it, that is an error.
+        immutable : list of str, default=()
+            Columns that may not change.
+        ranges : dict, default=None
+            Where columns may move to: ``{"hours": (20, 60)}`` with both ends allowed and None for an open one,
+            ``{"job": ["clerk", "sales"]}`` for categories. A value that is outside may stay as it is.
+        directions : dict, default=None
+            Numbers that may only go "up" or "down": ``{"age": "up"}``.
+        together : "auto" or list of tuples of str, default="auto"
+            Columns that change only together, to values that some training row holds side by side; if one of them is
+            immutable, all are. "auto": those of which one determines another in the training rows. (): none.
+        n : int, default=3
+            How many suggestions to make for each row.
+        max_queries : int, default=1000
+            How many changes of each row the black box may be asked about.
+        outputs : array, default=None
+            The black box's outputs on ``X``; a model to ask is needed all the same.
+
+        Returns
+        -------
+        Suggestions
+            For each row those that change few columns first, then those that lead less far. Where none was found, the
+            reason and what the explanation thought would do, marked as not confirmed.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> rows = pd.DataFrame({"hours": [20, 30, 40, 50] * 30, "team": ["a", "b", "c"] * 40})
+        >>> def pay(rows):
+        ...     return rows["hours"] * (1.0 + (rows["team"] == "b"))
+        >>> found = LimisExplainer(pay).fit(rows).suggest(rows.iloc[[1]], "> 70", immutable=["team"])
+        >>> print(found[0][0])
+        hours: 30 -> 40 (confirmed: 60 -> 80)
+        """
+        from limis.suggest import suggest
+
+        return suggest(
+            self.explain(X, outputs=outputs),
+            target,
+            immutable=immutable,
+            ranges=ranges,
+            directions=directions,
+            together=together,
+            n=n,
+            max_queries=max_queries,
+            show=bool(self.verbose),
+        )
+
     def score(self, X: Any, y: Any = None) -> float:
         """NSE of the local predictions at rows, against the black box (or ``y``, where there is no model)."""
         found = self.explain(X, outputs=None if self.training_.black_box.can_be_asked else y)

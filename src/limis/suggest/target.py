@@ -1,0 +1,133 @@
+"""Where a row's output should get to: another class, beyond a level, or some way up or down."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from limis.blackbox import BlackBox
+from limis.columns import show_number
+from limis.errors import InputError
+from limis.kinds import plain
+
+_LEVEL = re.compile(r"\s*(>=|<=|>|<)\s*(\S+)\s*")
+_CURE = 'write a level such as "> 100" or "<= 3", or "up" or "down"'
+
+
+class Target(Protocol):
+    """A wished outcome of every row. Outputs are asked about with the row that each belongs to."""
+
+    def reached(self, outputs: np.ndarray, rows: np.ndarray | int) -> np.ndarray:
+        """Whether these outputs are what is wished for these rows."""
+        ...
+
+    def gap(self, outputs: np.ndarray, rows: np.ndarray | int) -> np.ndarray:
+        """How far they are from it, in units of the outputs; negative once beyond."""
+        ...
+
+    def goal(self, row: int) -> str:
+        """What is wished for one row, in words."""
+        ...
+
+    def probability(self, output: float, row: int) -> float | None:
+        """How probable an output makes the class that is wished for a row; None where there are no classes."""
+        ...
+
+
+@dataclass(eq=False)
+class Beyond:
+    """For each row a level that its output should be above or below."""
+
+    level: np.ndarray  # (rows,)
+    above: np.ndarray  # (rows,) bool
+    inclusive: np.ndarray  # (rows,) bool: the level itself will do
+    goals: list[str]
+    black_box: BlackBox
+
+    def reached(self, outputs: np.ndarray, rows: np.ndarray | int) -> np.ndarray:
+        """Whether these outputs are what is wished for these rows."""
+        gap = self.gap(outputs, rows)
+        return (gap < 0) | (self.inclusive[rows] & (gap == 0))
+
+    def gap(self, outputs: np.ndarray, rows: np.ndarray | int) -> np.ndarray:
+        """How far they are from it; negative once beyond."""
+        return np.where(self.above[rows], self.level[rows] - outputs, outputs - self.level[rows])
+
+    def goal(self, row: int) -> str:
+        """What is wished for one row, in words."""
+        return self.goals[row]
+
+    def probability(self, output: float, row: int) -> float | None:
+        """The probability of the wished class; None where outputs are plain values."""
+        if not self.black_box.is_classifier:
+            return None
+        second = float(self.black_box.to_probability(np.array(output)))
+        return second if self.above[row] else 1 - second
+
+
+def read_target(target: Any, black_box: BlackBox, outputs: np.ndarray, step: float) -> Target:
+    """What the user wishes for rows with these outputs.
+
+    ``step`` is how far "up" and "down" lead at least.
+    """
+    if black_box.is_classifier:
+        return _class_target(target, black_box, outputs)
+    return _level_target(target, black_box, outputs, step)
+
+
+def _class_target(target: Any, black_box: BlackBox, outputs: np.ndarray) -> Beyond:
+    classes = [0, 1] if black_box.classes is None else black_box.classes
+    boundary = 0.0 if black_box.scale == "logit" else 0.5
+    # By default the class that the row does not have.
+    second = outputs <= boundary if target is None else np.full(len(outputs), _place_of(target, classes) == 1)
+    return Beyond(
+        level=np.full(len(outputs), boundary),
+        above=second,
+        inclusive=~second,  # at even odds a classifier says its first class
+        goals=[f"class {classes[int(wished)]}" for wished in second],
+        black_box=black_box,
+    )
+
+
+def _place_of(target: Any, classes: list[Any]) -> int:
+    """Which class the user names; its text will do, as a command line has nothing else."""
+    words = [str(label) for label in classes]
+    same = [place for place, label in enumerate(classes) if plain(label) == plain(target)]
+    if not same and str(target) not in words:
+        raise InputError(f"target {target!r} is not a class of the model; its classes are {', '.join(words)}")
+    return same[0] if same else words.index(str(target))
+
+
+def _level_target(target: Any, black_box: BlackBox, outputs: np.ndarray, step: float) -> Beyond:
+    if target is None:
+        raise InputError(f"the model's outputs are values, so a target is needed: {_CURE}")
+    if isinstance(target, str) and target in ("up", "down"):
+        above = target == "up"
+        level = outputs + step if above else outputs - step
+        way = f"{target} by more than {show_number(step)}"
+        goals = [f"an output {'above' if above else 'below'} {show_number(float(own))} ({way})" for own in level]
+        inclusive = False
+    else:
+        sign, number = _read_level(target)
+        above, inclusive = ">" in sign, "=" in sign
+        level = np.full(len(outputs), number)
+        goals = [f"an output {sign} {show_number(number)}"] * len(outputs)
+    everywhere = np.ones(len(outputs), dtype=bool)
+    return Beyond(level, everywhere & above, everywhere & inclusive, goals, black_box)
+
+
+def _read_level(target: Any) -> tuple[str, float]:
+    match = _LEVEL.fullmatch(target) if isinstance(target, str) else None
+    if match is None:
+        raise InputError(f"target {target!r} cannot be read; the model's outputs are values: {_CURE}")
+    sign, text = match.groups()
+    try:
+        number = float(text)
+    except ValueError:
+        number = np.nan
+    if not np.isfinite(number):
+        raise InputError(f"target {target!r} has no number after {sign}; {_CURE}")
+    return sign, number
