@@ -388,3 +388,12 @@ def test_a_reader_that_stops_reading_is_no_error(folder):
     done = subprocess.run(words, cwd=folder, stdout=writing, stderr=subprocess.PIPE, text=True, check=False)  # noqa: S603 - our own words
     os.close(writing)
     assert (done.returncode, done.stderr) == (main_module.PIPE_CLOSED, "")
+
+
+def test_the_bench_of_trees_prints_ratios_and_keeps_them(tmp_path, capsys):
+    kept = tmp_path / "bench.json"
+    assert main(["bench", "trees", "--quick", "-o", str(kept)]) == 0
+    assert "times_faster" in capsys.readouterr().out
+    lines = json.loads(kept.read_text(encoding="utf-8"))["trees"]
+    assert len(lines) == 3
+    assert all(line["times_faster"] > 0 for line in lines)

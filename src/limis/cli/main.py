@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from typing import Any, TextIO
 
 from limis import __version__
-from limis.cli import demo, explain, fit, reproduce, suggest
+from limis.cli import bench, demo, explain, fit, reproduce, suggest
 from limis.errors import LimisError
 
-COMMANDS = (demo, fit, explain, suggest, reproduce)
+COMMANDS = (demo, fit, explain, suggest, reproduce, bench)
 
 OK, INPUT_ERROR, INTERRUPTED, PIPE_CLOSED = 0, 1, 130, 141
 # A question mark in place of a minus sign would be a wrong number.
