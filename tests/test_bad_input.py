@@ -79,10 +79,9 @@ def test_a_constant_black_box_is_explained_by_its_constant(frame):
     np.testing.assert_allclose(found.local_predictions, 3.0)
 
 
-@pytest.mark.parametrize("labels", [["yes"] * 80, ["a", "b", "c", "d"] * 20])
-def test_labels_need_two_classes(frame, labels):
-    with pytest.raises(InputError, match=r"y has [14] class\(es\)"):
-        LimisExplainer().fit(frame, labels)
+def test_labels_need_two_classes(frame):
+    with pytest.raises(InputError, match=r"y has only one class \(yes\)"):
+        LimisExplainer().fit(frame, ["yes"] * len(frame))
 
 
 @pytest.mark.parametrize(

@@ -291,7 +291,7 @@ def raising(rows):
         (lambda rows: np.full((len(rows), 2), "yes"), "'yes', not with numbers"),
         (lambda rows: np.ones((2, len(rows), 2)), r"answered with shape \(2, 300, 2\)"),
         (lambda rows: [[1.0] * (1 + i % 2) for i in range(len(rows))], "raised ValueError on these 2 rows together"),
-        (lambda rows: np.ones((len(rows), 3)) / 3, "3 columns, one a class"),
+        (lambda rows: np.ones((len(rows), 3)), "gives 3 outputs a row, which do not sum to one"),
         (lambda rows: np.column_stack([rows["a"] * 0, rows["a"] * 0 + 1.0]) * np.nan, "NaN or infinity"),
         (RandomForestRegressor(), "never fitted"),
         (xgboost.XGBClassifier(), "never fitted"),
@@ -333,11 +333,16 @@ def test_a_regressor_has_no_logits(table):
         ask(LinearRegression().fit(frame, labels), frame, output="logit")
 
 
-def test_three_classes_are_refused_for_now(table):
+def test_three_classes_have_an_output_each(table):
     frame, labels = table
     model = LogisticRegression().fit(frame, labels + (frame["a"] > 1))
-    with pytest.raises(BlackBoxError, match="3 columns, one a class"):
-        ask(model, frame)
+    box, outputs = connect(model, frame, from_array=False, output="auto")
+    assert (box.scale, box.reads, box.n_classes) == ("centred", "margins", 3)
+    np.testing.assert_allclose(outputs.sum(axis=1), 0, atol=1e-12)
+    np.testing.assert_allclose(box.to_probabilities(outputs), model.predict_proba(frame), atol=1e-9)
+    second = box.of_class(1)
+    np.testing.assert_array_equal(second.outputs(frame), outputs[:, 1])
+    assert second.classes == ["other classes", 1]
 
 
 def test_boosters_are_asked_by_name_whatever_the_order_of_columns(table):

@@ -1,8 +1,11 @@
-"""Any model → one output a row: a value, or the logit or probability of the second class."""
+"""Any model → one output a row: a value, or the logit or probability of the second class.
+
+Of more than two classes there is an output for each, and a view of them says which number is explained.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -13,7 +16,8 @@ from limis.askers import Ask, Asker, asker_for
 from limis.errors import BlackBoxError
 
 Output = Literal["auto", "logit", "probability"]
-Scale = Literal["value", "logit", "probability"]
+# "centred": log-probabilities of several classes, less their mean over the classes.
+Scale = Literal["value", "logit", "probability", "centred"]
 # What is asked and what the answer is: plain values, class probabilities, logits, or the model's own margins.
 Reads = Literal["values", "probabilities", "logits", "margins"]
 
@@ -21,6 +25,30 @@ CLIP = 1e-3
 MAX_CLIPPED = 0.05
 MARGIN_TOLERANCE = 1e-4
 _MARGIN_CHECK_ROWS = 1000
+OTHERS = "other classes"
+
+
+class Along:
+    """One number of the outputs of all classes: their sum, each times a weight."""
+
+    def __init__(self, direction: np.ndarray) -> None:
+        self.direction = direction
+
+    def __call__(self, every: np.ndarray) -> np.ndarray:
+        """(rows, classes) → (rows,)."""
+        # Not a matrix product: its rounding would depend on how many rows there are.
+        return (every * self.direction).sum(axis=1)
+
+
+class Ahead:
+    """How far one class is ahead of the best of the others: above zero where the model predicts it."""
+
+    def __init__(self, place: int) -> None:
+        self.place = place
+
+    def __call__(self, every: np.ndarray) -> np.ndarray:
+        """(rows, classes) → (rows,)."""
+        return every[:, self.place] - np.delete(every, self.place, axis=1).max(axis=1)
 
 
 @dataclass
@@ -34,6 +62,18 @@ class BlackBox:
     model: Any = field(default=None, repr=False)
     from_array: bool = False
     labels: list[Any] | None = None  # the user's names of the columns, where the frames have others
+    n_classes: int = 2
+    view: Along | Ahead | None = field(default=None, repr=False)  # of several classes' outputs; None: all of them
+
+    @property
+    def has_several_classes(self) -> bool:
+        """Whether there are more than two classes, and so an output for each."""
+        return self.n_classes > 2
+
+    def of_class(self, place: int) -> BlackBox:
+        """The same model, asked for the output of one of several classes."""
+        assert self.classes is not None
+        return replace(self, view=Along(np.eye(self.n_classes)[place]), classes=[OTHERS, self.classes[place]])
 
     @property
     def is_classifier(self) -> bool:
@@ -51,18 +91,26 @@ class BlackBox:
         return self.model is not None
 
     def outputs(self, frame: pd.DataFrame) -> np.ndarray:
-        """(rows,) finite float64 outputs on this black box's scale."""
+        """(rows,) finite float64 outputs on this black box's scale; (rows, classes) where several are not viewed."""
+        every = self.every_output(frame)
+        return every if self.view is None else self.view(every)
+
+    def every_output(self, frame: pd.DataFrame) -> np.ndarray:
+        """The outputs without a view: those of all classes where there are several."""
         if self.model is None:
             raise BlackBoxError("there is no model to ask; pass model= or give outputs=")
         asker = asker_for(self.model, self.from_array, self.labels)
         if self.reads == "margins":
             if asker.margin is None:
                 raise BlackBoxError("the model has no margins, unlike the one at fit; pass the model used then")
-            return _one_a_row(_ask(asker.margin, frame), frame)
+            margin = _ask(asker.margin, frame)
+            return centred(self._all_classes(margin, frame)) if self.has_several_classes else _one_a_row(margin, frame)
         return self.read(_ask(asker.answer, frame), frame)
 
     def read(self, answer: np.ndarray, frame: pd.DataFrame) -> np.ndarray:
         """The model's answer on this black box's scale."""
+        if self.has_several_classes:
+            return self._read_classes(self._all_classes(answer, frame), frame)
         if self.reads == "values":
             return _one_a_row(answer, frame)
         if self.reads == "logits":
@@ -70,6 +118,27 @@ class BlackBox:
             return logits if self.scale == "logit" else sigmoid(logits)
         probability = _probability(answer, frame)
         return clipped_logit(probability) if self.scale == "logit" else probability
+
+    def _read_classes(self, answer: np.ndarray, frame: pd.DataFrame) -> np.ndarray:
+        if self.reads == "logits":
+            return centred(answer) if self.scale == "centred" else softmax(answer)
+        _check_probabilities(answer, frame)
+        return centred(np.log(np.clip(answer, CLIP, 1 - CLIP))) if self.scale == "centred" else np.clip(answer, 0, 1)
+
+    def _all_classes(self, answer: np.ndarray, frame: pd.DataFrame) -> np.ndarray:
+        if answer.shape != (len(frame), self.n_classes):
+            raise BlackBoxError(
+                f"the black box was asked about {len(frame)} rows and answered with shape {answer.shape}; "
+                f"{self.n_classes} numbers a row are expected, one a class"
+            )
+        bad = ~np.isfinite(answer).all(axis=1)
+        if bad.any():
+            raise BlackBoxError(f"the black box answered with NaN or infinity for {_name_rows(bad, frame)}")
+        return answer
+
+    def to_probabilities(self, every: np.ndarray) -> np.ndarray:
+        """Outputs of several classes as their probabilities: (rows, classes)."""
+        return softmax(every) if self.scale == "centred" else every
 
     def to_probability(self, outputs: np.ndarray) -> np.ndarray:
         """Outputs as probabilities of the second class; only for classifiers."""
@@ -83,6 +152,7 @@ class BlackBox:
             "reads": self.reads,
             "classes": classes,
             "clipped_share": self.clipped_share,
+            "n_classes": self.n_classes,
         }
 
     @classmethod
@@ -102,7 +172,9 @@ def connect(
     answer = _ask(asker.answer, frame)
     margin = _margin(asker, frame.iloc[:_MARGIN_CHECK_ROWS])
     reads = _what_it_reads(answer, asker, margin, output)
-    if reads == "values":
+    if reads != "values" and answer.ndim == 2 and answer.shape[1] > 2:
+        box = _classes_box(asker, answer, frame, reads, output)
+    elif reads == "values":
         box = BlackBox("value", "values")
     elif reads == "logits":
         box = BlackBox("probability" if output == "probability" else "logit", "logits")
@@ -110,6 +182,38 @@ def connect(
         box = _probability_box(asker, _probability(answer, frame), margin, output)
     box.model, box.from_array, box.labels = model, from_array, labels
     return box, box.outputs(frame) if box.reads == "margins" else box.read(answer, frame)
+
+
+def _classes_box(asker: Asker, answer: np.ndarray, frame: pd.DataFrame, reads: Reads, output: Output) -> BlackBox:
+    """A black box with an output for each of several classes."""
+    n = answer.shape[1]
+    classes = list(range(n)) if asker.classes is None else asker.classes
+    if reads == "logits":
+        return BlackBox("probability" if output == "probability" else "centred", "logits", classes, n_classes=n)
+    _check_probabilities(answer, frame)
+    some = frame.iloc[:_MARGIN_CHECK_ROWS]
+    margins = None if asker.margin is None else _margins_of_classes(asker.margin, some, n)
+    exact = margins is not None and bool(np.abs(softmax(margins) - answer[: len(some)]).max() <= MARGIN_TOLERANCE)
+    clipped = float(((answer < CLIP) | (answer > 1 - CLIP)).mean())
+    if output == "probability" or (output == "auto" and not exact and clipped > MAX_CLIPPED):
+        return BlackBox("probability", "probabilities", classes, n_classes=n)
+    if exact:
+        return BlackBox("centred", "margins", classes, n_classes=n)
+    return BlackBox("centred", "probabilities", classes, clipped, n_classes=n)
+
+
+def _margins_of_classes(ask: Ask, frame: pd.DataFrame, n: int) -> np.ndarray | None:
+    try:
+        margins = np.asarray(ask(frame), dtype=np.float64)
+    except Exception:  # noqa: BLE001 - margins only make outputs finer; whatever is wrong with them, there are answers
+        return None
+    return margins if margins.shape == (len(frame), n) and np.isfinite(margins).all() else None
+
+
+def _check_probabilities(answer: np.ndarray, frame: pd.DataFrame) -> None:
+    outside: np.ndarray = np.any((answer < -1e-6) | (answer > 1 + 1e-6), axis=1)
+    if outside.any():
+        raise BlackBoxError(f"the black box gave a probability outside [0, 1] for {_name_rows(outside, frame)}")
 
 
 def _margin(asker: Asker, frame: pd.DataFrame) -> np.ndarray | None:
@@ -155,15 +259,10 @@ def _what_it_reads(answer: np.ndarray, asker: Asker, margin: np.ndarray | None, 
 
 
 def _what_columns_mean(answer: np.ndarray, asker: Asker, output: Output) -> Reads:
-    """The same for an answer of several columns: those of two classes, or none that can be explained."""
+    """The same for an answer of several columns: those of classes, or none that can be explained."""
     columns = answer.shape[1]
     if asker.is_regressor:
         raise BlackBoxError(f"the model gives {columns} outputs a row; pass a function that gives one")
-    if columns > 2:
-        raise BlackBoxError(
-            f"the model answers with {columns} columns, one a class; limis explains binary classification and "
-            "regression so far: pass a function that gives the probability of one class"
-        )
     finite = answer[np.isfinite(answer).all(axis=1)]
     sums_to_one = np.allclose(finite.sum(axis=1), 1, atol=1e-3) and bool((finite >= -1e-6).all())
     if asker.gives_probabilities or sums_to_one:
@@ -171,8 +270,8 @@ def _what_columns_mean(answer: np.ndarray, asker: Asker, output: Output) -> Read
     if asker.two_are_logits or output != "auto":
         return "logits"
     raise BlackBoxError(
-        "the model gives 2 outputs a row, which do not sum to one; pass a function that gives one, or say "
-        'output="logit" if they are the logits of two classes'
+        f"the model gives {columns} outputs a row, which do not sum to one; pass a function that gives one, or say "
+        f'output="logit" if they are the logits of {columns} classes'
     )
 
 
@@ -271,3 +370,14 @@ def clipped_logit(probability: np.ndarray) -> np.ndarray:
 def sigmoid(logit: np.ndarray) -> np.ndarray:
     """The probability of a logit, without overflow."""
     return 0.5 * (1 + np.tanh(0.5 * np.asarray(logit, dtype=np.float64)))
+
+
+def centred(numbers: np.ndarray) -> np.ndarray:
+    """Each row less its mean."""
+    return numbers - numbers.mean(axis=1, keepdims=True)
+
+
+def softmax(logits: np.ndarray) -> np.ndarray:
+    """Probabilities of the classes, from their logits: (rows, classes)."""
+    raised = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return raised / raised.sum(axis=1, keepdims=True)

@@ -6,9 +6,10 @@ original column has its own small system of equations.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 
 from limis.copies import ChangedCopies
@@ -33,6 +34,7 @@ class RecordedChanges:
     values: np.ndarray  # (changes, columns) the row after the change
     outputs: np.ndarray  # (changes,) f(changed), standardised as the training rows' outputs
     answers: np.ndarray  # (changes,) f(changed) − f(row), in deviations of the outputs
+    every: np.ndarray | None = None  # (changes, classes) f(changed) for each of several classes, in its own units
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -50,18 +52,25 @@ class RecordedChanges:
         rounds = [_single_moves(training, rows, rng) for _ in range(min(MAX_ROUNDS, most // len(rows)))]
         moves = Moves.join(rounds)
         asked = moved_frame(training.table, training.frame, training.frame, moves)
-        outputs = training.black_box.outputs(asked) if len(moves) else np.empty(0)
+        every, outputs = ask_every(training, asked)
         outputs = (outputs - training.overall_mean) / training.unit
         values = moved_values(training.values, training.values, moves)
         answers = outputs - training.standard_outputs[moves.rows]
-        return cls(moves.rows, moves.changed.argmax(axis=1), values, outputs, answers)
+        return cls(moves.rows, moves.changed.argmax(axis=1), values, outputs, answers, every)
+
+    def of_class(self, training: TrainingRows, place: int) -> RecordedChanges:
+        """The same changes with the answers for one of several classes, of which these are the training rows."""
+        assert self.every is not None
+        outputs = (self.every[:, place] - training.overall_mean) / training.unit
+        return replace(self, outputs=outputs, answers=outputs - training.standard_outputs[self.rows], every=None)
 
     def copies(self, most: int, rng: np.random.Generator) -> ChangedCopies:
         """Some of the changed rows, with what the black box says of them."""
         chosen = np.arange(len(self))
         if len(chosen) > most:
             chosen = np.sort(rng.choice(chosen, most, replace=False))
-        return ChangedCopies(self.values[chosen], self.outputs[chosen], self.rows[chosen])
+        every = None if self.every is None else self.every[chosen]
+        return ChangedCopies(self.values[chosen], self.outputs[chosen], self.rows[chosen], every)
 
     def systems(self, table: Table, before: np.ndarray, sample_weight: np.ndarray | None = None) -> ColumnSystems:
         """The normal equations of every row, to be weighed and added; ``before`` are the values of all rows.
@@ -87,6 +96,17 @@ class RecordedChanges:
         )
         weight = np.ones(n) if sample_weight is None else sample_weight
         return ColumnSystems(grams, moments, width, weight / weight.sum())
+
+
+def ask_every(training: TrainingRows, frame: pd.DataFrame) -> tuple[np.ndarray | None, np.ndarray]:
+    """The outputs of all classes where there are several, else None; and the outputs that are explained."""
+    box = training.black_box
+    if len(frame) == 0:
+        return (None if training.every is None else np.empty((0, training.every.shape[1]))), np.empty(0)
+    if box.view is None or training.every is None:
+        return None, box.outputs(frame)
+    every = box.every_output(frame)
+    return every, box.view(every)
 
 
 def _single_moves(training: TrainingRows, rows: np.ndarray, rng: np.random.Generator) -> Moves:

@@ -22,18 +22,19 @@ MAX_TREES, PATIENCE = 500, 20
 # Rows are held out to choose the number of trees only where enough are left on both sides.
 MIN_ROWS_TO_HOLD_OUT, MIN_CLASS_ROWS, HELD_OUT_SHARE = 200, 20, 0.1
 TREES_WITHOUT_HELD_OUT = 100
+MOST_CLASSES = 100
 
 
 @dataclass
 class Target:
-    """A target column as numbers; ``classes`` are its two values, the second counting as 1, or None for numbers."""
+    """A target column as numbers: those of its classes in their order, from 0; ``classes`` is None for numbers."""
 
     values: np.ndarray
     classes: list[Any] | None
 
 
 def read_target(target: pd.Series) -> Target:
-    """Two values are classes, more numbers are numbers; anything else cannot be learned."""
+    """Two values are classes, and so are texts; more numbers are numbers."""
     name = f"target {target.name!r}" if target.name is not None else "the target"
     missing = target.isna().to_numpy()
     if missing.any():
@@ -48,11 +49,11 @@ def read_target(target: pd.Series) -> Target:
         classes = sorted(found) if numeric else sorted(found, key=str)
         return Target((target == classes[1]).to_numpy(dtype=np.float64), classes)
     if not numeric:
-        shown = ", ".join(str(value) for value in sorted(found, key=str)[:5])
-        raise InputError(
-            f"{name} has {len(found)} classes ({shown}{', ...' if len(found) > 5 else ''}); "
-            "limis explains two classes or numbers so far"
-        )
+        classes = sorted(found, key=str)
+        if len(classes) > MOST_CLASSES:
+            raise InputError(f"{name} has {len(classes)} classes; at most {MOST_CLASSES} can be learned, or numbers")
+        places = {label: place for place, label in enumerate(classes)}
+        return Target(target.map(places).to_numpy(dtype=np.float64), classes)
     values = target.to_numpy(dtype=np.float64)
     if np.isinf(values).any():
         raise InputError(f"{name} is infinite in row {np.flatnonzero(np.isinf(values))[0]}")
@@ -88,14 +89,15 @@ def train_default_model(
     Returns
     -------
     lightgbm.Booster
-        It predicts the probability of the second class (in sorted order) or the number. ``best_score["held_out"]``
-        has the numbers earned on the held-out rows, where there were any: auc and binary_logloss, or rmse.
+        It predicts the probability of the second class (in sorted order), those of all where there are more than two,
+        or the number. ``best_score["held_out"]`` has the numbers earned on the held-out rows, where there were any:
+        auc and binary_logloss, multi_error and multi_logloss, or rmse.
 
     Raises
     ------
     InputError
-        If the target has one class, more than two that are not numbers, or missing labels, or if a column is of a
-        type that LightGBM does not take.
+        If the target has one class, too many, or missing labels, or if a column is of a type that LightGBM does not
+        take.
 
     Examples
     --------
@@ -111,8 +113,7 @@ def train_default_model(
     _check_columns(frame)
     rows = with_categories(frame).set_axis(_plain_names(frame.columns), axis=1)
     settings = {
-        "objective": "regression" if goal.classes is None else "binary",
-        "metric": ["rmse"] if goal.classes is None else ["binary_logloss", "auc"],
+        **_objective(goal),
         # The usual 20 rows a leaf would leave a small table without a single split.
         "min_data_in_leaf": int(np.clip(len(frame) // 20, 1, 20)),
         "num_threads": 0 if n_jobs is None or n_jobs < 0 else n_jobs,
@@ -140,6 +141,14 @@ def train_default_model(
     return model
 
 
+def _objective(goal: Target) -> dict[str, Any]:
+    if goal.classes is None:
+        return {"objective": "regression", "metric": ["rmse"]}
+    if len(goal.classes) == 2:
+        return {"objective": "binary", "metric": ["binary_logloss", "auc"]}
+    return {"objective": "multiclass", "num_class": len(goal.classes), "metric": ["multi_logloss", "multi_error"]}
+
+
 def _check_columns(frame: pd.DataFrame) -> None:
     """Refuse dates and durations, which LightGBM does not take."""
     if frame.shape[1] == 0:
@@ -159,7 +168,7 @@ def _hold_out(goal: Target, random_state: int) -> tuple[np.ndarray, np.ndarray]:
     is_classes = goal.classes is not None
     enough = len(everything) >= MIN_ROWS_TO_HOLD_OUT
     if is_classes:
-        enough = enough and min(goal.values.sum(), (1 - goal.values).sum()) >= MIN_CLASS_ROWS
+        enough = enough and np.bincount(goal.values.astype(np.int64)).min() >= MIN_CLASS_ROWS
     if not enough:
         return everything, everything[:0]
     training, held_out = train_test_split(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -18,6 +18,8 @@ from limis.any_surrogate import check_regressor
 from limis.blackbox import BlackBox, Output, connect
 from limis.changes import ColumnSystems, RecordedChanges
 from limis.check import TOLERANCE, ChangeBound
+from limis.class_explanations import ClassExplanations
+from limis.classes import ClassPart, leading_view, part_of_class, rename_classes
 from limis.errors import InputError, require
 from limis.explanation import Explanations
 from limis.given import checked_outputs, checked_weight
@@ -120,6 +122,8 @@ class LimisExplainer(BaseEstimator):
         Nash–Sutcliffe efficiency at the same rows.
     choices_ : DataFrame
         What "auto" tried on the other probe rows, with the numbers that decided.
+    by_class_ : dict
+        What explains each of more than two classes, with its own ``nse`` and ``skill``; empty otherwise.
     training_log_ : list
         Learning curves of a trained estimator, one for each λ tried.
     feature_names_in_, n_features_in_ : as in scikit-learn
@@ -279,6 +283,8 @@ class LimisExplainer(BaseEstimator):
             frame = frame.set_axis(frame.index.map(str))  # one label a row, which a file can hold
         weight = checked_weight(sample_weight, len(frame))
         black_box, known = self._first_outputs(table, frame, y, outputs)
+        if known.ndim == 2:
+            black_box = leading_view(black_box, known)
 
         if probe_rows is None:
             if probe_outputs is not None:
@@ -289,25 +295,56 @@ class LimisExplainer(BaseEstimator):
             weight = None if weight is None else weight[train]
         else:
             probe_frame = table.read(probe_rows)
-            probe_known = self._outputs_of(black_box, probe_frame, probe_outputs, "probe_outputs")
+            probe_known = self._outputs_of(replace(black_box, view=None), probe_frame, probe_outputs, "probe_outputs")
 
-        self.training_ = TrainingRows(table, black_box, frame, table.values(frame), known, weight)
+        known, every = self._viewed(black_box, known)
+        probe_known, probe_every = self._viewed(black_box, probe_known)
+        self.training_ = TrainingRows(table, black_box, frame, table.values(frame), known, weight, every)
         recorded = self._record_changes(rng) if self._on_two_scales else None
         self.global_fit_ = GlobalFit.of(self.training_)
         kept = rng.permutation(len(probe_frame))[: MAX_CHOOSING + MAX_MEASURING]
         probe_frame, probe_known = probe_frame.iloc[kept], probe_known[kept]
-        probes = ProbeRows.ask(self.training_, probe_frame, probe_known, rng)
+        probe_every = None if probe_every is None else probe_every[kept]
+        probes = ProbeRows.ask(self.training_, probe_frame, probe_known, rng, probe_every)
         choosing, measuring = self._divide(probes, rng)
         stage = Stage(self._options(), self.training_, self.global_fit_, choosing, rng).fit(recorded)
         self.local_model_: LocalModel = stage.model
         self.choices_ = stage.choices_frame(self.training_.unit)
         self.training_log_: list[TrainingLog] = stage.logs
         self._measure(measuring, rng)
+        self._fit_classes(recorded, measuring, rng)
         self.n_features_in_ = len(table.source_names)
         if not table.from_array:
             self.feature_names_in_ = np.array(table.source_names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
+
+    @staticmethod
+    def _viewed(black_box: BlackBox, known: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+        """One output a row and, where there are several classes, the outputs of all."""
+        if known.ndim == 1:
+            return known, None
+        assert black_box.view is not None
+        return black_box.view(known), known
+
+    def _fit_classes(self, recorded: RecordedChanges | None, measuring: ProbeRows, rng: np.random.Generator) -> None:
+        """A part for each of several classes, and what they are worth together."""
+        self.by_class_: dict[Any, ClassPart] = {}
+        training = self.training_
+        if training.every is None:
+            return
+        assert training.black_box.classes is not None
+        parts = []
+        for place in range(training.every.shape[1]):
+            part = part_of_class(training, self.local_model_, recorded, place)
+            part.bound, part.nse, part.skill = self._measured(part, measuring.of_class(place), rng)
+            parts.append(part)
+        self.by_class_ = dict(zip(training.black_box.classes, parts, strict=True))
+        # All classes together, those counting more whose outputs vary more.
+        if hasattr(self, "nse_") and measuring.every is not None:
+            self.nse_ = _pooled([part.nse for part in parts], measuring.every.var(axis=0))
+        if hasattr(self, "skill_") and measuring.asked is not None and measuring.asked.every is not None:
+            self.skill_ = _pooled([part.skill for part in parts], (measuring.asked.every**2).sum(axis=0))
 
     def _first_outputs(self, table: Table, frame: pd.DataFrame, y: Any, outputs: Any) -> tuple[BlackBox, np.ndarray]:
         """The black box and what it says of the training rows."""
@@ -316,9 +353,8 @@ class LimisExplainer(BaseEstimator):
                 self.model, frame, from_array=table.from_array, output=self.output, labels=table.source_labels
             )
         if outputs is not None:
-            given = checked_outputs(outputs, len(frame), "outputs")
             if self.model is None:
-                return BlackBox("value", "values"), given
+                return BlackBox("value", "values"), checked_outputs(outputs, len(frame), "outputs")
             black_box, asked = connect(
                 self.model,
                 frame.iloc[:100],
@@ -326,10 +362,11 @@ class LimisExplainer(BaseEstimator):
                 output=self.output,
                 labels=table.source_labels,
             )
+            given = checked_outputs(outputs, len(frame), "outputs", _n_outputs(black_box))
             if not np.allclose(asked, given[:100], rtol=1e-3, atol=1e-3):
                 raise InputError(
-                    f"outputs disagree with the model: for the first row the model says {asked[0]:.6g} on the "
-                    f"{black_box.scale} scale, outputs says {given[0]:.6g}; pass one of the two, or matching ones"
+                    f"outputs disagree with the model: for the first row the model says {_shown(asked[0])} on the "
+                    f"{black_box.scale} scale, outputs says {_shown(given[0])}; pass one of the two, or matching ones"
                 )
             return black_box, given
         if y is None:
@@ -338,13 +375,14 @@ class LimisExplainer(BaseEstimator):
                 "This estimator requires y to be passed, but the target y is None."
             )
         labels, classes = read_labels(y, len(frame))
-        return BlackBox("value" if classes is None else "probability", "values", classes), labels
+        n_classes = 2 if classes is None else len(classes)
+        return BlackBox("value" if classes is None else "probability", "values", classes, n_classes=n_classes), labels
 
     def _outputs_of(self, black_box: BlackBox, frame: pd.DataFrame, given: Any, name: str) -> np.ndarray:
         if given is not None:
             if black_box.stands_for_labels:
                 return read_labels(given, len(frame), black_box.classes)[0]
-            return checked_outputs(given, len(frame), name)
+            return checked_outputs(given, len(frame), name, _n_outputs(black_box))
         if not black_box.can_be_asked:
             raise InputError(f"there is no model to ask about these rows; pass {name}")
         return black_box.outputs(frame)
@@ -399,30 +437,40 @@ class LimisExplainer(BaseEstimator):
             return probes.part(choosing), probes.part(measuring)
         training = self.training_
         places = np.sort(rng.permutation(len(training))[:MAX_MEASURING])
-        return probes, ProbeRows.ask(training, training.frame.iloc[places], training.outputs[places], rng)
+        every = None if training.every is None else training.every[places]
+        return probes, ProbeRows.ask(training, training.frame.iloc[places], training.outputs[places], rng, every)
 
     def _measure(self, measuring: ProbeRows, rng: np.random.Generator) -> None:
         """Skill, NSE and the bound on the error on changes, on probe rows that chose nothing."""
-        self.bound_: ChangeBound | None = None
         for name in ("skill_", "nse_"):
             if hasattr(self, name):
                 delattr(self, name)
+        whole = ClassPart(self.training_, self.global_fit_, self.local_model_)
+        self.bound_, known_nse, known_skill = self._measured(whole, measuring, rng)
+        if known_nse is not None:
+            self.nse_ = known_nse
+        if known_skill is not None:
+            self.skill_ = known_skill
+
+    def _measured(
+        self, part: ClassPart, measuring: ProbeRows, rng: np.random.Generator
+    ) -> tuple[ChangeBound | None, float | None, float | None]:
+        """The bound, NSE and skill of what explains one output."""
+        training = part.training
+        can_be_asked = training.black_box.can_be_asked
         if len(measuring) < MIN_TRAINING_ROWS:
-            if self.training_.black_box.can_be_asked:
-                self.bound_ = ChangeBound.unknown(self.training_.unit)
-            return
-        fits = self._fits(measuring.values)
-        numbers = judge(self.training_.table, fits, measuring)
-        self.nse_ = numbers["nse"]
-        if numbers["skill"] is not None:
-            self.skill_ = numbers["skill"]
-        if self.training_.black_box.can_be_asked:
-            self.bound_ = ChangeBound.learn(self.training_.table, fits, measuring, self.training_.unit, rng)
+            return (ChangeBound.unknown(training.unit) if can_be_asked else None), None, None
+        fits = self._fits(measuring.values, part=part)
+        numbers = judge(training.table, fits, measuring)
+        bound = ChangeBound.learn(training.table, fits, measuring, training.unit, rng) if can_be_asked else None
+        return bound, numbers["nse"], numbers["skill"]
 
     # --- explain --------------------------------------------------------------------------------------
 
-    def explain(self, X: Any, *, outputs: Any = None, queries: int = 0) -> Explanations:
+    def explain(self, X: Any, *, outputs: Any = None, queries: int = 0) -> Any:
         """Explain rows. The black box is asked once a row, unless its outputs are given.
+
+        Returns `Explanations` or, where the model has more than two classes, `ClassExplanations`.
 
         Parameters
         ----------
@@ -441,6 +489,8 @@ class LimisExplainer(BaseEstimator):
         frame = training.table.read(X)
         values = training.table.values(frame)
         frame = training.in_training_types(frame)
+        if self.by_class_:
+            return self._explain_classes(frame, values, outputs, queries)
         known = None
         if outputs is not None or training.black_box.can_be_asked:
             known = self._outputs_of(training.black_box, frame, outputs, "outputs")
@@ -463,6 +513,35 @@ class LimisExplainer(BaseEstimator):
             tolerance=self.tolerance * training.output_deviation,
             local_model=self.local_model_ if informed is None else None,
         )
+
+    def _explain_classes(
+        self, frame: pd.DataFrame, values: np.ndarray, outputs: Any, queries: int
+    ) -> ClassExplanations:
+        if queries:
+            raise InputError("queries are for one output so far; pass a function that gives one class's probability")
+        box = self.training_.black_box
+        every = None
+        if outputs is not None or box.can_be_asked:
+            every = self._outputs_of(replace(box, view=None), frame, outputs, "outputs")
+        chances = None if every is None else box.to_probabilities(every)
+        parts = []
+        for place, part in enumerate(self.by_class_.values()):
+            fits = self._fits(values, show=bool(self.verbose) and place == 0, part=part)
+            parts.append(
+                Explanations(
+                    training=part.training,
+                    frame=frame,
+                    values=values,
+                    fits=fits,
+                    bound_fits=fits,
+                    outputs=None if every is None else every[:, place],
+                    bound=part.bound,
+                    tolerance=self.tolerance * part.training.output_deviation,
+                    local_model=part.local_model,
+                    chances=None if chances is None else chances[:, place],
+                )
+            )
+        return ClassExplanations(list(self.by_class_), parts)
 
     __call__ = explain
 
@@ -541,8 +620,15 @@ class LimisExplainer(BaseEstimator):
         )
 
     def score(self, X: Any, y: Any = None) -> float:
-        """NSE of the local predictions at rows, against the black box (or ``y``, where there is no model)."""
+        """NSE of the local predictions at rows, against the black box (or ``y``, where there is no model).
+
+        Of several classes, the errors and the variances of all are added up first.
+        """
         found = self.explain(X, outputs=None if self.training_.black_box.can_be_asked else y)
+        if isinstance(found, ClassExplanations):
+            said = found.model_outputs.to_numpy()
+            missed = ((said - found.local_predictions.to_numpy()) ** 2).sum()
+            return float(1 - missed / ((said - said.mean(axis=0)) ** 2).sum())
         return nse(found.model_outputs.to_numpy(), found.local_predictions.to_numpy())
 
     def _check_queries(self, queries: Any) -> None:
@@ -555,14 +641,21 @@ class LimisExplainer(BaseEstimator):
         if not isinstance(self.local_model_, TwoScales):
             raise InputError('queries need weighting="two-scales", which is also what "auto" is without sampling')
 
-    def _fits(self, values: np.ndarray, own: ColumnSystems | None = None, show: bool = False) -> LocalFits:
-        parts = []
-        model, fallback = self.local_model_, self.global_fit_
+    def _fits(
+        self,
+        values: np.ndarray,
+        own: ColumnSystems | None = None,
+        show: bool = False,
+        part: ClassPart | None = None,
+    ) -> LocalFits:
+        if part is None:
+            part = ClassPart(self.training_, self.global_fit_, self.local_model_)
+        blocks = []
         with progress(len(values), "explaining", show) as bar:
-            for part in fit_locally(self.training_, model, fallback, values, self.memory_limit, own):
-                parts.append(part)
-                bar.update(len(part.levels))
-        return LocalFits.join(parts)
+            for block in fit_locally(part.training, part.local_model, part.global_fit, values, self.memory_limit, own):
+                blocks.append(block)
+                bar.update(len(block.levels))
+        return LocalFits.join(blocks)
 
     # --- saving ----------------------------------------------------------------------------------------
 
@@ -577,6 +670,18 @@ class LimisExplainer(BaseEstimator):
         check_is_fitted(self, "training_")
         save(self, path, include_model=include_model)
 
+    def name_classes(self, classes: Sequence[Any]) -> LimisExplainer:
+        """Say what the classes are called, in their order, where the model only counts them (as boosters do)."""
+        check_is_fitted(self, "training_")
+        known = self.training_.black_box
+        if not known.is_classifier or len(classes) != known.n_classes:
+            raise InputError(f"the model does not have {len(classes)} classes")
+        if self.by_class_:
+            self.by_class_ = rename_classes(self.by_class_, self.training_, list(classes))
+        else:
+            known.classes = list(classes)
+        return self
+
     # --- scikit-learn's conventions -----------------------------------------------------------------------
 
     def __sklearn_clone__(self) -> LimisExplainer:
@@ -590,3 +695,18 @@ class LimisExplainer(BaseEstimator):
         tags.input_tags.categorical = True
         tags.target_tags.required = self.model is None
         return tags
+
+
+def _pooled(shares: Sequence[float | None], totals: np.ndarray) -> float:
+    """One share of all, from the shares of totals; a class whose outputs never vary has no part in it."""
+    varying = np.flatnonzero(totals > 0)
+    known = np.array(shares, dtype=np.float64)[varying]
+    return float(np.average(known, weights=totals[varying])) if len(varying) else float("nan")
+
+
+def _n_outputs(black_box: BlackBox) -> int:
+    return black_box.n_classes if black_box.has_several_classes else 1
+
+
+def _shown(outputs: Any) -> str:
+    return ", ".join(f"{number:.6g}" for number in np.ravel(outputs))

@@ -40,6 +40,7 @@ class Explanations:
     tolerance: float
     local_model: LocalModel | None = None  # what can say how sure the coefficients are
     bound_fits: LocalFits | None = None  # the fits that the bound holds for, where they are not the ones shown
+    chances: np.ndarray | None = None  # of several classes: the black box's probabilities of this one
 
     def __len__(self) -> int:
         return len(self.values)
@@ -61,6 +62,7 @@ class Explanations:
                 self.tolerance,
                 self.local_model,
                 None if self.bound_fits is None else self.bound_fits.part(chosen),
+                None if self.chances is None else self.chances[chosen],
             )
         if not -len(self) <= key < len(self):
             raise IndexError(f"there are {len(self)} explanations, so there is no number {key}")

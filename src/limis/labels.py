@@ -1,4 +1,4 @@
-"""Labels explained without a model: numbers as they are, two classes as 0 and 1."""
+"""Labels explained without a model: numbers as they are, two classes as 0 and 1, more as 0 and 1 for each."""
 
 from __future__ import annotations
 
@@ -11,9 +11,14 @@ from sklearn.utils import column_or_1d
 
 from limis.errors import InputError
 
+MOST_CLASSES = 100
+
 
 def read_labels(y: Any, n_rows: int, classes: list[Any] | None = None) -> tuple[np.ndarray, list[Any] | None]:
-    """The labels as numbers and, where they are two classes, the classes (the second counts as 1)."""
+    """The labels as numbers and, where they are classes, the classes.
+
+    Of two classes the second counts as 1; more have a column each: (rows, classes).
+    """
     dtype: Any = getattr(y, "dtype", None)
     if types.is_extension_array_dtype(dtype) and types.is_bool_dtype(dtype):
         y = np.asarray(y, dtype=object)  # scikit-learn would make numbers of them
@@ -28,12 +33,13 @@ def read_labels(y: Any, n_rows: int, classes: list[Any] | None = None) -> tuple[
             raise InputError(f"y is infinite in row {int(np.flatnonzero(np.isinf(numbers))[0])}")
         return numbers, None
     found = sorted(series.unique(), key=str) if classes is None else classes
-    if len(found) != 2:
-        raise InputError(
-            f"y has {len(found)} class(es) ({', '.join(map(str, found[:5]))}); "
-            "limis explains two classes or numbers so far"
-        )
+    if len(found) < 2:
+        raise InputError(f"y has only one class ({', '.join(map(str, found))}): there is nothing to explain")
+    if len(found) > MOST_CLASSES:
+        raise InputError(f"y has {len(found)} classes; at most {MOST_CLASSES} can be explained, or numbers")
     unknown = ~series.isin(found)
     if unknown.any():
         raise InputError(f"label {series[unknown].iloc[0]!r} was not among the classes seen at fit, {found}")
-    return (series == found[1]).to_numpy(dtype=np.float64), list(found)
+    if len(found) == 2:
+        return (series == found[1]).to_numpy(dtype=np.float64), list(found)
+    return np.column_stack([series == label for label in found]).astype(np.float64), list(found)

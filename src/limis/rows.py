@@ -26,8 +26,13 @@ class TrainingRows:
     values: np.ndarray  # (rows, columns)
     outputs: np.ndarray  # (rows,)
     sample_weight: np.ndarray | None = None
+    # Where there are several classes: the outputs of all, and what weightings look at, so that all classes rest on the
+    # same rows.
+    every: np.ndarray | None = None  # (rows, classes)
+    seen: np.ndarray | None = field(default=None, repr=False)  # (rows,) standardised
     features: torch.Tensor = field(init=False)  # (rows, features) float32
     targets: torch.Tensor = field(init=False)  # (rows,) float32: outputs less their mean, in deviations
+    seen_targets: torch.Tensor = field(init=False, repr=False)  # (rows,) float32: what weightings look at
     unit: float = field(init=False)  # of the targets, in the outputs' own units
     standard_outputs: np.ndarray = field(init=False, repr=False)  # (rows,) the targets in float64
     _places: dict[bytes, list[int]] | None = field(init=False, default=None, repr=False)
@@ -38,9 +43,28 @@ class TrainingRows:
         # Outputs far from zero, or very small or large, would spend float32's digits on their mean and size.
         self.standard_outputs = (self.outputs - self.overall_mean) / self.unit
         self.targets = torch.as_tensor(self.standard_outputs, dtype=torch.float32)
+        self.seen_targets = torch.as_tensor(self.seen_outputs, dtype=torch.float32)
 
     def __len__(self) -> int:
         return len(self.values)
+
+    @property
+    def seen_outputs(self) -> np.ndarray:
+        """What weightings look at: (rows,), standardised."""
+        return self.standard_outputs if self.seen is None else self.seen
+
+    def standardised(self, every: np.ndarray) -> np.ndarray:
+        """Outputs of all classes in the deviations of the training rows' outputs: (rows, classes)."""
+        assert self.every is not None
+        deviation = self.every.std(axis=0)
+        return (every - self.every.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
+
+    def of_class(self, place: int) -> TrainingRows:
+        """The same rows with the outputs of one of several classes; weightings look at what they did before."""
+        assert self.every is not None
+        return replace(
+            self, black_box=self.black_box.of_class(place), outputs=self.every[:, place], seen=self.seen_outputs
+        )
 
     def with_model(self, model: Any) -> TrainingRows:
         """The same rows with another model to ask, on the same scale."""
@@ -51,7 +75,8 @@ class TrainingRows:
     def on(self, device: str) -> TrainingRows:
         """The same rows with their tensors on another device."""
         other = copy.copy(self)
-        other.features, other.targets = self.features.to(device), self.targets.to(device)
+        for name in ("features", "targets", "seen_targets"):
+            setattr(other, name, getattr(self, name).to(device))
         return other
 
     def with_jumps(self, jumps: Sequence[Sequence[float]]) -> TrainingRows:

@@ -72,7 +72,7 @@ def run_demo(page: Path, n_people: int, seed: int, training_rows: int = TRAINING
     model = train_default_model(frame.iloc[seen], target.iloc[seen], seed, verbose=True)
     print("\n".join(_model_lines(model, frame.iloc[unseen], target.iloc[unseen], training_rows)))
     explainer = LimisExplainer(model, random_state=seed, n_jobs=-1, verbose=1).fit(frame.iloc[seen])
-    explainer.training_.black_box.classes = read_target(target).classes  # LightGBM itself only knows 0 and 1
+    explainer.name_classes(read_target(target).classes or [])  # LightGBM itself only counts them
     print("\n".join(quality_lines(explainer)) + "\n")
 
     found = explainer.explain(frame.loc[people])

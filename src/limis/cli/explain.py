@@ -8,6 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from limis import store
+from limis.class_explanations import ClassExplanations
 from limis.cli.models import MODEL_HELP, TRUST_HELP, load_model
 from limis.cli.options import positive
 from limis.cli.tables import (
@@ -22,6 +23,7 @@ from limis.cli.tables import (
 from limis.cli.text import render
 from limis.errors import InputError
 from limis.explainer import LimisExplainer
+from limis.explanation import Explanations
 
 # Fewer rows than this are explained before a progress bar could be read.
 ROWS_WORTH_A_BAR = 500
@@ -41,7 +43,9 @@ Without -o, each explanation is printed as text. With -o, the extension names th
   .json           a list of objects, one a row, with coefficients and the closest training rows
   .html           a page to read, which needs no network
 
-base_value plus all contributions is local_prediction. Rows are counted from 0.
+base_value plus all contributions is local_prediction. Rows are counted from 0. Where the model has
+more than two classes, .csv and .parquet have a line a row and class, with "class", "predicted" and
+"probability" before the rest, and text and .html tell of the predicted class.
 """
 EXAMPLES = """\
 examples:
@@ -69,6 +73,12 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     parser.add_argument("--model", metavar="MODEL", help=f"{MODEL_HELP}. Not needed for a model inside EXPLAINER")
     parser.add_argument("--trust-model", action="store_true", help=TRUST_HELP)
     parser.add_argument("--outputs", metavar="COLUMN", help="column of ROWS with the model's outputs, as at fit")
+    parser.add_argument(
+        "--class",
+        dest="one_class",
+        metavar="LABEL",
+        help="of more than two classes, the one to explain (else the predicted one)",
+    )
     parser.add_argument(
         "--queries",
         type=positive,
@@ -98,13 +108,15 @@ def run(args: argparse.Namespace) -> int:
         features = rows  # the explainer says what it misses
     explainer.verbose = int(not args.quiet and len(rows) > ROWS_WORTH_A_BAR)
     found = explainer.explain(features, outputs=outputs, queries=args.queries)
+    if args.one_class is not None:
+        found = _of_class(found, args.one_class)
     if args.output_file is None:
         for one in found:
             print(render(one, f"Row {one.label}"))
         return 0
     write_explanations(found, rows, args.output_file, title=f"Explanations of {args.rows.name}")
     if not args.quiet:
-        _report(found.fidelity, explainer, outputs is not None, args.output_file)
+        _report(found, explainer, outputs is not None, args.output_file)
     return 0
 
 
@@ -120,7 +132,14 @@ def _check_names(rows: pd.DataFrame, columns: list[str], path: Path) -> None:
         )
 
 
-def _report(fidelity: pd.DataFrame, explainer: LimisExplainer, given: bool, path: Path) -> None:
-    print(f"{len(fidelity):,} rows explained, {int(fidelity['trusted'].sum()):,} of them trusted: {path}")
+def _of_class(found: Explanations | ClassExplanations, label: str) -> Explanations:
+    if not isinstance(found, ClassExplanations):
+        raise InputError("--class is for models of more than two classes, and this one has not so many")
+    return found.for_class(label)
+
+
+def _report(found: Explanations | ClassExplanations, explainer: LimisExplainer, given: bool, path: Path) -> None:
+    trusted = sum(one.trusted for one in found)
+    print(f"{len(found):,} rows explained, {trusted:,} of them trusted: {path}")
     if not given and not explainer.training_.black_box.can_be_asked:
         print("The model's own outputs are not among the results: give --model or --outputs to have them.")

@@ -121,7 +121,7 @@ def run(args: argparse.Namespace) -> int:
     )
     explainer.fit(features, target if model is None and outputs is None else None, **_given(probe, outputs, args))
     if classes is not None:
-        explainer.training_.black_box.classes = classes  # LightGBM itself only knows 0 and 1
+        explainer.name_classes(classes)  # LightGBM itself only counts them
     explainer.save(args.output_file)
     if not args.quiet:
         n_probe = n_probe or len(features) - len(explainer.training_.frame)

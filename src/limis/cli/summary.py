@@ -17,11 +17,14 @@ from limis.report.words import count
 def default_model_lines(model: Any, target: pd.Series) -> Iterator[str]:
     """What the default black box is, and how good."""
     goal = read_target(target)
-    what = "" if goal.classes is None else f" = {goal.classes[1]}"
+    what = f" = {goal.classes[1]}" if goal.classes is not None and len(goal.classes) == 2 else ""
     yield _line("Model", f"LightGBM, trained here to predict {target.name}{what}; {model.num_trees()} trees")
     scores = model.best_score.get("held_out", {})
     if "auc" in scores:
         yield _line("", f"AUC {scores['auc']:.3f} on the tenth of the rows that chose the number of trees")
+    elif "multi_error" in scores:
+        right = 1 - scores["multi_error"]
+        yield _line("", f"{right:.1%} right on the tenth of the rows that chose the number of trees")
     elif "rmse" in scores:
         share = 1 - scores["rmse"] ** 2 / goal.values.var()
         yield _line("", f"typical error {scores['rmse']:.4g} (R² {share:.3f}) on the tenth of the rows that")
@@ -74,10 +77,12 @@ def _chosen(choices: pd.DataFrame) -> str:
         return ""
     numbers = ("nse", "lmae", "skill", "merit", "error", "global_error", "chosen")
     best = choices[choices["chosen"]]
-    options = best.drop(columns=[name for name in numbers if name in best]).iloc[0].dropna()
+    lines = best.drop(columns=[name for name in numbers if name in best]).to_dict("records")
     words = ", ".join(
         f"{str(name).removeprefix('n_').replace('_', ' ')} {value if isinstance(value, str) else format(value, 'g')}"
-        for name, value in options.items()
+        for line in lines
+        for name, value in line.items()
+        if pd.notna(value)
     )
     return f"{words}: best on probe rows of the {len(choices)} tried" if len(choices) > 1 else words
 

@@ -12,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 from pandas.api import types
 
+from limis.class_explanations import ClassExplanations
 from limis.errors import InputError
 from limis.explanation import Explanations
 from limis.local_view import FIXED, UNKNOWN_HERE
@@ -87,8 +88,11 @@ def drop_columns(frame: pd.DataFrame, names: Collection[str], path: Path) -> pd.
     return frame.drop(columns=list(names))
 
 
-def write_explanations(found: Explanations, rows: pd.DataFrame, path: Path, title: str) -> None:
-    """Write explanations in the format of the extension; CSV and Parquet keep the rows' own columns before them."""
+def write_explanations(found: Explanations | ClassExplanations, rows: pd.DataFrame, path: Path, title: str) -> None:
+    """Write explanations in the format of the extension; CSV and Parquet keep the rows' own columns before them.
+
+    Of several classes, CSV and Parquet have a line a row and class.
+    """
     extension = path.suffix.lower()
     with replacing(path) as unfinished:
         if extension == ".json":
@@ -96,11 +100,24 @@ def write_explanations(found: Explanations, rows: pd.DataFrame, path: Path, titl
         elif extension == ".html":
             unfinished.write_text(found.to_html(title=title), encoding="utf-8")
         else:
-            table = pd.concat([rows, found.to_frame(), _untold(found)], axis=1)
+            table = _class_lines(found, rows) if isinstance(found, ClassExplanations) else _lines(found, rows)
             if extension == ".csv":
                 table.to_csv(unfinished, index=False)
             else:
                 table.to_parquet(unfinished, index=False)
+
+
+def _lines(found: Explanations, rows: pd.DataFrame) -> pd.DataFrame:
+    return pd.concat([rows, found.to_frame(), _untold(found)], axis=1)
+
+
+def _class_lines(found: ClassExplanations, rows: pd.DataFrame) -> pd.DataFrame:
+    n = len(found.classes)
+    told = found.to_frame().reset_index(drop=True)
+    untold = pd.concat([_untold(part).assign(_case=range(len(found))) for part in found.parts], ignore_index=True)
+    untold = untold.sort_values("_case", kind="stable").drop(columns="_case").reset_index(drop=True)
+    own = rows.loc[rows.index.repeat(n)].reset_index(drop=True)
+    return pd.concat([own, told, untold], axis=1)
 
 
 def _untold(found: Explanations) -> pd.DataFrame:

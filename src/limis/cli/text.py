@@ -45,6 +45,9 @@ def explained(black_box: BlackBox) -> str:
     """What is explained, in words."""
     if black_box.scale == "value":
         return "the model's output" if black_box.can_be_asked else "the values given"
+    if black_box.has_several_classes and black_box.classes is not None and len(black_box.classes) > 2:
+        scale = "log-probability, less the mean over the classes," if black_box.scale == "centred" else "probability"
+        return f"the {scale} of each of {len(black_box.classes)} classes"
     return f"the {black_box.scale} of {class_name(black_box)}"
 
 
@@ -52,6 +55,8 @@ def _prediction(one: Explanation, numbers: Numbers, note: str) -> Iterator[str]:
     black_box = one.all.training.black_box
     if one.all.outputs is None:
         said = "not asked: this is what the explanation expects"
+    elif one.all.chances is not None:
+        said = f"{percent(float(one.all.chances[one.row]))} for {class_name(black_box)}"
     elif black_box.is_classifier:
         said = f"{_chance(black_box, one.model_output)} for {class_name(black_box)}"
         if black_box.scale == "logit":

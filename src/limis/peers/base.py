@@ -49,6 +49,8 @@ class Peer(ABC):
     @cached_property
     def training(self) -> TrainingRows:
         """The rows that explanations rest on, as the peers' papers have them: numbers and levels, without jumps."""
+        if self.explainer.by_class_:
+            raise InputError("peers explain one output; give the explainer a function for the class of interest")
         return self.explainer.training_.without_jumps()
 
     def explain(self, X: Any, *, outputs: Any = None) -> Explanations:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from limis.blackbox import BlackBox
 from limis.columns import MISSING
 from limis.explanation import Explanation, Explanations
 from limis.local_view import FIXED, UNKNOWN_HERE
@@ -56,6 +57,7 @@ class Card:
     """One explanation, told."""
 
     label: str
+    classes: tuple[str, str] | None  # the one that counts as 0, and the one that counts as 1
     trusted: bool
     model: Amount | None
     local: Amount
@@ -100,8 +102,9 @@ def card(one: Explanation, numbers: Numbers) -> Card:
     columns = [name for reason in shown for name in reason.columns][:TABLE_COLUMNS]
     return Card(
         label=str(one.label),
+        classes=class_names(found.training.black_box),
         trusted=one.trusted,
-        model=None if found.outputs is None else amount(found, numbers, one.model_output),
+        model=_model_amount(one, numbers),
         local=amount(found, numbers, one.local_prediction),
         miss=None if found.outputs is None else numbers.show(float(fidelity["error"])),
         overall=amount(found, numbers, found.training.overall_mean),
@@ -121,6 +124,22 @@ def card(one: Explanation, numbers: Numbers) -> Card:
         table_columns=columns,
         table=_table(one, columns, numbers),
     )
+
+
+def class_names(box: BlackBox) -> tuple[str, str] | None:
+    """The class that counts as 0 and the one that counts as 1; None where there are no classes."""
+    if not box.is_classifier:
+        return None
+    return (str(box.classes[0]), str(box.classes[1])) if box.classes is not None else ("class 0", "class 1")
+
+
+def _model_amount(one: Explanation, numbers: Numbers) -> Amount | None:
+    found = one.all
+    if found.outputs is None:
+        return None
+    if found.chances is not None:
+        return Amount(numbers.show(one.model_output), percent(float(found.chances[one.row])))
+    return amount(found, numbers, one.model_output)
 
 
 def _apart(one: Explanation) -> list[str]:

@@ -9,19 +9,22 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from limis.blackbox import BlackBox
+from limis.class_explanations import ClassExplanations
 from limis.explanation import Explanations
-from limis.report.card import MEANINGS, card
+from limis.report.card import MEANINGS, card, class_names
 from limis.report.words import Numbers, count, percent, printable
 from limis.trees.fits import TreeFits
 
+Explained = Explanations | ClassExplanations
 
-def cards(explanations: Explanations, total: int) -> str:
+
+def cards(explanations: Explained, total: int) -> str:
     """An HTML fragment for a notebook: a card an explanation.
 
     Parameters
     ----------
-    explanations : Explanations
-        Those to show.
+    explanations : Explanations or ClassExplanations
+        Those to show; of several classes the predicted one.
     total : int
         How many there are in all, of which these are the first.
 
@@ -38,13 +41,13 @@ def cards(explanations: Explanations, total: int) -> str:
     return _render("cards.html", explanations, note=note)
 
 
-def page(explanations: Explanations, *, title: str) -> str:
+def page(explanations: Explained, *, title: str) -> str:
     """A self-contained HTML page: what was explained, how far to trust it, and a card an explanation.
 
     Parameters
     ----------
-    explanations : Explanations
-        All are shown.
+    explanations : Explanations or ClassExplanations
+        All are shown; of several classes the predicted one.
     title : str
         Heading of the page.
 
@@ -53,35 +56,35 @@ def page(explanations: Explanations, *, title: str) -> str:
     str
         A whole document that loads nothing else and prints well.
     """
-    return _render("page.html", explanations, title=title, clipped=_clipped(explanations.training.black_box))
+    return _render("page.html", explanations, title=title, clipped=_clipped(_first(explanations).training.black_box))
 
 
-def _render(template: str, explanations: Explanations, **more: Any) -> str:
-    numbers = Numbers.of(explanations.training)
-    box = explanations.training.black_box
+def _first(explanations: Explained) -> Explanations:
+    """Explanations of one output, for what is the same of all."""
+    return explanations.parts[0] if isinstance(explanations, ClassExplanations) else explanations
+
+
+def _render(template: str, explanations: Explained, **more: Any) -> str:
+    training = _first(explanations).training
+    box = training.black_box
+    shown = list(explanations)
     return (
         _templates()
         .get_template(template)
         .render(
-            cards=[card(one, numbers) for one in explanations],
+            cards=[card(one, Numbers.of(one.all.training)) for one in shown],
             n_rows=count(len(explanations), "row", "rows"),
-            n_training=count(len(explanations.training), "training row", "training rows"),
-            n_trusted=int(explanations.fidelity["trusted"].sum()),
+            n_training=count(len(training), "training row", "training rows"),
+            n_trusted=sum(one.trusted for one in shown),
             scale=box.scale,
-            classes=_class_names(box),
+            several=isinstance(explanations, ClassExplanations),
+            classes=class_names(box),
             is_labels=box.is_classifier and box.reads == "values",
             meanings=MEANINGS,
-            trees=isinstance(explanations.fits, TreeFits),
+            trees=isinstance(_first(explanations).fits, TreeFits),
             **more,
         )
     )
-
-
-def _class_names(box: BlackBox) -> tuple[str, str] | None:
-    """The class that counts as 0 and the one that counts as 1; None where there are no classes."""
-    if not box.is_classifier:
-        return None
-    return (str(box.classes[0]), str(box.classes[1])) if box.classes is not None else ("class 0", "class 1")
 
 
 def _clipped(box: BlackBox) -> str | None:

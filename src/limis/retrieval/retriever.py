@@ -42,10 +42,12 @@ class Retriever:
         min_leaf: int = MIN_LEAF,
     ) -> Retriever:
         """Grow the forest on the training rows (and copies) and their outputs, and index its leaves."""
-        copies = copies if copies is not None else ChangedCopies.none(training.values.shape[1])
+        if copies is None:
+            n_classes = None if training.every is None else training.every.shape[1]
+            copies = ChangedCopies.none(training.values.shape[1], n_classes)
         weights = np.ones(len(training)) if training.sample_weight is None else training.sample_weight
         # Rounded, so that the same outputs in another unit grow the same trees.
-        outputs = training.standard_outputs.round(6)
+        outputs = training.seen_outputs.round(6)
         levels = LevelMeans.learn(training.table, training.values, outputs, weights)
         inputs = levels.inputs(training.table, np.concatenate([training.values, copies.values]))
         origin = np.concatenate([np.arange(len(training)), copies.origin])
@@ -54,7 +56,12 @@ class Retriever:
         # something of every row. Weights decide how much a row counts in its leaf, not how the trees grow.
         places, group = training.distinct()
         count = np.bincount(group, weights=weights)
-        mean = np.bincount(group, weights=weights * outputs) / np.where(count > 0, count, 1)
+        grown_on, of_copies = outputs[:, None], copies.outputs[:, None].round(6)
+        if training.every is not None and copies.every is not None:
+            # Of several classes all outputs decide who is near.
+            grown_on, of_copies = (training.standardised(part).round(6) for part in (training.every, copies.every))
+        sums = [np.bincount(group, weights=weights * column) for column in grown_on.T]
+        mean = np.stack(sums, axis=1) / np.where(count > 0, count, 1)[:, None]
         used = np.flatnonzero(count > 0)
         if len(used) > MAX_FOREST_ROWS:
             used = np.sort(rng.choice(used, MAX_FOREST_ROWS, replace=False))
@@ -63,7 +70,7 @@ class Retriever:
         kept = np.flatnonzero(number[group[copies.origin]] >= 0)
         forest, drawn = grow_forest(
             np.concatenate([inputs[places[used]], inputs[len(training) :][kept]]),
-            np.concatenate([mean[used], copies.outputs[kept].round(6)]),
+            np.concatenate([mean[used], of_copies[kept]]),
             np.concatenate([np.arange(len(used)), number[group[copies.origin[kept]]]]),
             n_trees=n_trees,
             min_leaf=min(min_leaf, max(1, len(used) // 4)),
@@ -90,7 +97,7 @@ class Retriever:
         if twins.nnz == 0:
             return self.index.proximity(self.forest.leaves(self.levels.inputs(training.table, values)))
         weights = np.ones(len(training)) if training.sample_weight is None else training.sample_weight
-        own = own_outputs(twins, training.standard_outputs.round(6), weights)
+        own = own_outputs(twins, training.seen_outputs.round(6), weights)
         inputs = self.levels.inputs(training.table, values, own)
         saw_a_twin = (twins @ self.in_bag.astype(np.float32)) > 0
         near = self.index.proximity(self.forest.leaves(inputs), ~saw_a_twin)

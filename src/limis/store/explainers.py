@@ -10,8 +10,9 @@ import pandas as pd
 import safetensors.numpy
 
 from limis import __version__
-from limis.blackbox import BlackBox
+from limis.blackbox import Along, BlackBox
 from limis.check import ChangeBound
+from limis.classes import ClassPart
 from limis.columns import Column
 from limis.errors import MissingExtraError, StoreError
 from limis.explainer import LimisExplainer
@@ -60,6 +61,7 @@ def save(explainer: LimisExplainer, path: Any, *, include_model: bool | Literal[
     }
     if training.sample_weight is not None:
         arrays["sample_weight"] = training.sample_weight
+    arrays |= _pack_classes(explainer, arrays)
     frame, parquet = pack_frame(training.frame.reset_index(drop=True))
     index = training.frame.index
     label, label_parquet = pack_frame(index.to_frame(index=False, name=str(index.name or "")))
@@ -76,6 +78,7 @@ def save(explainer: LimisExplainer, path: Any, *, include_model: bool | Literal[
         measured={name: getattr(explainer, name) for name in MEASURED if hasattr(explainer, name)},
         choices=[{str(key): value for key, value in line.items()} for line in explainer.choices_.to_dict("records")],
         training_log=[asdict(log) for log in explainer.training_log_],
+        by_class=[_described(part) for part in explainer.by_class_.values()],
     )
     # safetensors takes an array's memory as it lies, so it must lie in order.
     in_order = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
@@ -129,13 +132,11 @@ def _build(manifest: Manifest, members: dict[str, bytes], model: Any) -> LimisEx
     frame = unpack_frame(manifest.frame, members[FRAME])
     labels = unpack_frame(manifest.label, members[LABELS]).iloc[:, 0]
     frame.index = pd.Index(labels.array, name=labels.name or None)
+    black_box = BlackBox.from_dict(checked(BlackBox, manifest.black_box), model, table.from_array, table.source_labels)
+    if black_box.has_several_classes:
+        black_box.view = Along(arrays["direction"])
     training = TrainingRows(
-        table,
-        BlackBox.from_dict(checked(BlackBox, manifest.black_box), model, table.from_array, table.source_labels),
-        frame,
-        arrays["values"],
-        arrays["outputs"],
-        arrays.get("sample_weight"),
+        table, black_box, frame, arrays["values"], arrays["outputs"], arrays.get("sample_weight"), arrays.get("every")
     )
     explainer.training_ = training
     explainer.global_fit_ = GlobalFit(
@@ -145,6 +146,7 @@ def _build(manifest: Manifest, members: dict[str, bytes], model: Any) -> LimisEx
     )
     explainer.local_model_ = unpack_local_model(manifest.weighting, arrays, training, explainer)
     explainer.bound_ = None if manifest.bound is None else _unpack_bound(manifest.bound)
+    explainer.by_class_ = _unpack_classes(manifest, arrays, explainer)
     explainer.choices_ = pd.DataFrame(manifest.choices)
     explainer.training_log_ = [TrainingLog(**checked(TrainingLog, log)) for log in manifest.training_log]
     for name in set(MEASURED) & set(manifest.measured):
@@ -154,6 +156,42 @@ def _build(manifest: Manifest, members: dict[str, bytes], model: Any) -> LimisEx
         explainer.feature_names_in_ = np.array(table.source_names, dtype=object)
     _try_out(explainer)
     return explainer
+
+
+def _pack_classes(explainer: LimisExplainer, shared: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """What the parts of several classes have beyond what all of them share."""
+    training = explainer.training_
+    view = training.black_box.view
+    if training.every is None or not isinstance(view, Along):
+        return {}
+    arrays = {"every": training.every, "direction": view.direction}
+    for place, part in enumerate(explainer.by_class_.values()):
+        _, own = pack_local_model(part.local_model)
+        arrays |= {
+            f"class {place}.{name}": array
+            for name, array in own.items()
+            if name not in shared or (array is not shared[name] and not np.array_equal(array, shared[name]))
+        }
+    return arrays
+
+
+def _described(part: ClassPart) -> dict[str, Any]:
+    return {"bound": None if part.bound is None else part.bound.to_dict(), "nse": part.nse, "skill": part.skill}
+
+
+def _unpack_classes(
+    manifest: Manifest, arrays: dict[str, np.ndarray], explainer: LimisExplainer
+) -> dict[Any, ClassPart]:
+    training, parts = explainer.training_, []
+    for place, described in enumerate(manifest.by_class):
+        prefix = f"class {place}."
+        own = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+        rows = training.of_class(place)
+        model = unpack_local_model(manifest.weighting, arrays | own, rows, explainer)
+        bound = None if described["bound"] is None else _unpack_bound(described["bound"])
+        measured = checked(ClassPart, {name: described[name] for name in ("nse", "skill")})
+        parts.append(ClassPart(rows, GlobalFit.of(rows), model, bound, **measured))
+    return dict(zip(training.black_box.classes or [], parts, strict=False)) if parts else {}
 
 
 def _try_out(explainer: LimisExplainer) -> None:

@@ -115,7 +115,8 @@ def _unpack_weighting(kind: str, options: dict[str, Any], arrays: Arrays, traini
 
 def _pack_two_scales(model: TwoScales) -> tuple[dict[str, Any], Arrays]:
     described, arrays = _pack_retriever(model.retriever)
-    arrays |= {f"copies.{field.name}": getattr(model.copies, field.name) for field in fields(ChangedCopies)}
+    copies = {field.name: getattr(model.copies, field.name) for field in fields(ChangedCopies)}
+    arrays |= {f"copies.{name}": array for name, array in copies.items() if array is not None}
     for name in ("grams", "moments"):
         arrays |= _pack_sparse(f"systems.{name}", getattr(model.systems, name))
     arrays["systems.width"], arrays["systems.share"] = model.systems.width, model.systems.share
@@ -128,7 +129,8 @@ def _pack_two_scales(model: TwoScales) -> tuple[dict[str, Any], Arrays]:
 
 
 def _unpack_two_scales(options: dict[str, Any], arrays: Arrays, training: TrainingRows) -> TwoScales:
-    copies = ChangedCopies(**{field.name: arrays[f"copies.{field.name}"] for field in fields(ChangedCopies)})
+    held = {field.name: arrays.get(f"copies.{field.name}") for field in fields(ChangedCopies)}
+    copies = ChangedCopies(**{name: array for name, array in held.items() if array is not None})
     retriever = _unpack_retriever(options.pop("retriever"), arrays, training, len(training) + len(copies.origin))
     width, n = arrays["systems.width"], len(training)
     systems = ColumnSystems(

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 
+from limis.blackbox import Ahead
+from limis.class_explanations import ClassExplanations, place_of_class
 from limis.errors import InputError
 from limis.explanation import Explanations
 from limis.progress import progress
@@ -34,7 +36,7 @@ KEPT_BACK = 1 / 5
 
 
 def suggest(
-    explained: Explanations,
+    explained: Explanations | ClassExplanations,
     target: Any = None,
     *,
     immutable: Iterable[Any] | str = (),
@@ -46,6 +48,8 @@ def suggest(
     show: bool = False,
 ) -> Suggestions:
     """Suggest changes of explained rows; see `LimisExplainer.suggest`. ``show`` is for a progress bar."""
+    if isinstance(explained, ClassExplanations):
+        explained = _ahead_of_others(explained, target)
     training = explained.training
     _check_count(n, "n", "suggestions")
     _check_count(max_queries, "max_queries", "questions")
@@ -70,6 +74,21 @@ def suggest(
             told.append(teller.tell(seeker.seek(rows, there[rows]), there))
             bar.update(len(rows))
     return Suggestions.join(told)
+
+
+def _ahead_of_others(explained: ClassExplanations, target: Any) -> Explanations:
+    """The explanations of one of several classes, whose outputs are how far it is ahead of the best other class."""
+    if target is None:
+        names = ", ".join(map(repr, map(str, explained.classes)))
+        raise InputError(f"the model has {len(explained.classes)} classes, so a target is needed: one of {names}")
+    place = place_of_class(target, explained.classes)
+    part = explained.parts[place]
+    training, view = part.training, Ahead(place)
+    if part.outputs is None or training.every is None:
+        return part  # refused for having no model to ask
+    ahead = replace(training, black_box=replace(training.black_box, view=view), outputs=view(training.every))
+    said = np.column_stack([one.outputs for one in explained.parts if one.outputs is not None])
+    return replace(part, training=ahead, outputs=view(said), chances=None)
 
 
 @dataclass(eq=False)

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from limis.blackbox import BlackBox
+from limis.blackbox import Ahead, BlackBox
 from limis.columns import show_number
 from limis.errors import InputError
 from limis.kinds import plain
@@ -62,7 +62,7 @@ class Beyond:
 
     def probability(self, output: float, row: int) -> float | None:
         """The probability of the wished class; None where outputs are plain values."""
-        if not self.black_box.is_classifier:
+        if not self.black_box.is_classifier or isinstance(self.black_box.view, Ahead):
             return None
         second = float(self.black_box.to_probability(np.array(output)))
         return second if self.above[row] else 1 - second
@@ -73,9 +73,18 @@ def read_target(target: Any, black_box: BlackBox, outputs: np.ndarray, step: flo
 
     ``step`` is how far "up" and "down" lead at least.
     """
+    if isinstance(black_box.view, Ahead):
+        return _ahead_target(black_box, len(outputs))
     if black_box.is_classifier:
         return _class_target(target, black_box, outputs)
     return _level_target(target, black_box, outputs, step)
+
+
+def _ahead_target(black_box: BlackBox, n_rows: int) -> Beyond:
+    """Of several classes one, which must be ahead of all others."""
+    assert black_box.classes is not None
+    nowhere = np.zeros(n_rows, dtype=bool)
+    return Beyond(np.zeros(n_rows), ~nowhere, nowhere, [f"class {black_box.classes[1]}"] * n_rows, black_box)
 
 
 def _class_target(target: Any, black_box: BlackBox, outputs: np.ndarray) -> Beyond:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
+from limis.changes import ask_every
 from limis.perturb import Moves, draw_moves, moved_frame, moved_values
 from limis.rows import TrainingRows
 
@@ -21,6 +22,7 @@ class AskedMoves:
     moves: Moves
     values: np.ndarray  # (moves, columns) after the move
     changes: np.ndarray  # (moves,) f(moved) − f(row)
+    every: np.ndarray | None = None  # (moves, classes) the same for each of several classes
 
     @property
     def rows(self) -> np.ndarray:
@@ -35,37 +37,58 @@ class ProbeRows:
     values: np.ndarray  # (rows, columns)
     outputs: np.ndarray  # (rows,)
     asked: AskedMoves | None = None
+    every: np.ndarray | None = None  # (rows, classes) outputs for each of several classes
 
     def __len__(self) -> int:
         return len(self.values)
 
     @classmethod
     def ask(
-        cls, training: TrainingRows, frame: pd.DataFrame, outputs: np.ndarray, rng: np.random.Generator
+        cls,
+        training: TrainingRows,
+        frame: pd.DataFrame,
+        outputs: np.ndarray,
+        rng: np.random.Generator,
+        every: np.ndarray | None = None,
     ) -> ProbeRows:
-        """Draw moves of the rows and ask the black box about them, if it can be asked."""
+        """Draw moves of the rows and ask the black box about them, if it can be asked.
+
+        ``every`` are the outputs for each of several classes.
+        """
         table = training.table
         values = table.values(frame)
         if not training.black_box.can_be_asked or len(values) == 0:
-            return cls(values, outputs)
+            return cls(values, outputs, None, every)
         moves = draw_moves(table, values, training.values, rng)
         if len(moves) == 0:
-            return cls(values, outputs)
-        answers = training.black_box.outputs(moved_frame(table, frame, training.frame, moves))
+            return cls(values, outputs, None, every)
+        every_answer, answers = ask_every(training, moved_frame(table, frame, training.frame, moves))
         moved = moved_values(values, training.values, moves)
-        return cls(values, outputs, AskedMoves(moves, moved, answers - outputs[moves.rows]))
+        every_change = None if every_answer is None or every is None else every_answer - every[moves.rows]
+        return cls(values, outputs, AskedMoves(moves, moved, answers - outputs[moves.rows], every_change), every)
+
+    def of_class(self, place: int) -> ProbeRows:
+        """The same rows and moves with the answers for one of several classes."""
+        assert self.every is not None
+        asked = self.asked
+        if asked is not None:
+            assert asked.every is not None
+            asked = replace(asked, changes=asked.every[:, place], every=None)
+        return ProbeRows(self.values, self.every[:, place], asked)
 
     def part(self, chosen: np.ndarray) -> ProbeRows:
         """Some of the rows, with their moves."""
         values, outputs = self.values[chosen], self.outputs[chosen]
+        every = None if self.every is None else self.every[chosen]
         if self.asked is None:
-            return ProbeRows(values, outputs)
+            return ProbeRows(values, outputs, None, every)
         place = np.full(len(self), -1)
         place[chosen] = np.arange(len(chosen))
-        moves = self.asked.moves
+        asked, moves = self.asked, self.asked.moves
         kept = place[moves.rows] >= 0
         moves = Moves(place[moves.rows[kept]], moves.donors[kept], moves.changed[kept])
-        return ProbeRows(values, outputs, AskedMoves(moves, self.asked.values[kept], self.asked.changes[kept]))
+        changes = None if asked.every is None else asked.every[kept]
+        return ProbeRows(values, outputs, AskedMoves(moves, asked.values[kept], asked.changes[kept], changes), every)
 
 
 def split_probes(n_rows: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

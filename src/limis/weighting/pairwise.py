@@ -84,7 +84,7 @@ class PairwiseWeighting:
 
     def logits(self, training: TrainingRows, queries: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
         """Logits (queries, rows) from the queries' inputs."""
-        return self.estimator(queries, training.features[rows], training.targets[rows])
+        return self.estimator(queries, training.features[rows], training.seen_targets[rows])
 
     def neighbourhood(self, training: TrainingRows, values: np.ndarray) -> Neighbourhood:
         """Candidates and weights of each row given by its values."""

@@ -1,0 +1,179 @@
+"""Explanations for several classes: the same face for each, and the predicted one first."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, overload
+
+import numpy as np
+import pandas as pd
+
+from limis.errors import InputError
+from limis.explanation import Explanation, Explanations
+
+
+@dataclass(eq=False)
+class ClassExplanations:
+    """Explanations of some rows, for each of several classes.
+
+    Made by `LimisExplainer.explain`. `for_class` gives the explanations of one class, with the same face as those of
+    a model of two classes. Indexing with a number gives the explanation of the class that is predicted for that row.
+    """
+
+    classes: list[Any]
+    parts: list[Explanations]  # one a class
+
+    def __len__(self) -> int:
+        return len(self.parts[0])
+
+    def __repr__(self) -> str:
+        names = ", ".join(map(str, self.classes))
+        return f"<{len(self)} rows explained for each of {len(self.classes)} classes: {names}>"
+
+    def for_class(self, label: Any) -> Explanations:
+        """The explanations of one class.
+
+        Parameters
+        ----------
+        label : object
+            One of ``classes``; its text will do.
+        """
+        return self.parts[place_of_class(label, self.classes)]
+
+    @property
+    def index(self) -> pd.Index:
+        """The row labels of the explained table."""
+        return self.parts[0].index
+
+    @property
+    def probabilities(self) -> pd.DataFrame | None:
+        """The black box's, a column a class; None where it was neither asked nor given."""
+        chances = [part.chances for part in self.parts if part.chances is not None]
+        if not chances:
+            return None
+        return pd.DataFrame(np.column_stack(chances), index=self.index, columns=self.classes)
+
+    @property
+    def predicted(self) -> pd.Series:
+        """The class that the black box predicts for each row or, where it was not asked, the local models."""
+        said = self.probabilities
+        if said is None:
+            said = pd.DataFrame({place: part.local_predictions for place, part in enumerate(self.parts)})
+        places = said.to_numpy().argmax(axis=1)
+        labels = np.empty(len(places), dtype=object)
+        labels[:] = [self.classes[place] for place in places]
+        return pd.Series(labels, index=self.index, name="predicted").infer_objects()
+
+    @overload
+    def __getitem__(self, key: int) -> Explanation: ...
+    @overload
+    def __getitem__(self, key: slice | Sequence[int] | np.ndarray) -> ClassExplanations: ...
+    def __getitem__(self, key: int | slice | Sequence[int] | np.ndarray) -> Explanation | ClassExplanations:
+        if isinstance(key, (int, np.integer)):
+            if not -len(self) <= key < len(self):
+                raise IndexError(f"there are {len(self)} explanations, so there is no number {key}")
+            return self.for_class(self.predicted.iloc[key])[int(key)]
+        chosen = np.arange(len(self))[key]
+        return ClassExplanations(self.classes, [part[chosen] for part in self.parts])
+
+    def __iter__(self) -> Iterator[Explanation]:
+        return (self[row] for row in range(len(self)))
+
+    # --- numbers, a row a case, the classes side by side ---------------------------------------------------
+
+    @property
+    def coefficients(self) -> pd.DataFrame:
+        """Slopes in original units, under (class, column, level)."""
+        return self._side_by_side([part.coefficients for part in self.parts])
+
+    @property
+    def contributions(self) -> pd.DataFrame:
+        """Each column's part in each class's local prediction, under (class, column)."""
+        return self._side_by_side([part.contributions for part in self.parts])
+
+    @property
+    def fidelity(self) -> pd.DataFrame:
+        """How far to trust each explanation, under (class, what is told)."""
+        return self._side_by_side([part.fidelity for part in self.parts])
+
+    @property
+    def local_predictions(self) -> pd.DataFrame:
+        """What the local models say of their own rows, a column a class."""
+        return self._side_by_side([part.local_predictions for part in self.parts])
+
+    @property
+    def base_values(self) -> pd.DataFrame:
+        """The neighbourhood's level, a column a class."""
+        return self._side_by_side([part.base_values for part in self.parts])
+
+    @property
+    def model_outputs(self) -> pd.DataFrame:
+        """What the black box says of the rows, a column a class."""
+        return self._side_by_side([part.model_outputs for part in self.parts])
+
+    @property
+    def weights(self) -> Any:
+        """How much each training row counts for each case, whatever the class: (cases, training rows)."""
+        return self.parts[0].weights
+
+    def skill(self, model: Any = None, *, random_state: int = 0) -> pd.Series:
+        """Skill on changes of each class, measured as `Explanations.skill` does."""
+        found = [part.skill(model, random_state=random_state) for part in self.parts]
+        return pd.Series(found, index=self.classes, name="skill")
+
+    def _side_by_side(self, tables: list[Any]) -> pd.DataFrame:
+        return pd.concat(tables, axis=1, keys=self.classes, names=["class"])
+
+    # --- other forms -------------------------------------------------------------------------------------------
+
+    def to_frame(self) -> pd.DataFrame:
+        """One flat row a case and class: the class, its probability, and all that `Explanations.to_frame` tells."""
+        parts = []
+        for place, (label, part) in enumerate(zip(self.classes, self.parts, strict=True)):
+            flat = part.to_frame()
+            if part.chances is not None:
+                flat.insert(0, "probability", part.chances)
+            flat.insert(0, "predicted", self.predicted == label)
+            flat.insert(0, "class", label)
+            parts.append(flat.assign(_case=np.arange(len(self)), _place=place))
+        table = pd.concat(parts).sort_values(["_case", "_place"], kind="stable")
+        return table.drop(columns=["_case", "_place"])
+
+    def to_json(self) -> str:
+        """All cases as JSON: a list of objects, one a case, with the explanation of every class."""
+        cases = []
+        for row in range(len(self)):
+            told = [{"class": _plain(label), **part[row].to_dict()} for label, part in self._labelled()]
+            cases.append({"row": told[0]["row"], "predicted": _plain(self.predicted.iloc[row]), "classes": told})
+        return json.dumps(cases, ensure_ascii=False, indent=1)
+
+    def to_html(self, path: Any = None, *, title: str = "Explanations") -> str:
+        """A self-contained page with a card a case, of the class that is predicted for it."""
+        from limis.report import page, write_text
+
+        html = page(self, title=title)
+        if path is not None:
+            write_text(path, html)
+        return html
+
+    def _repr_html_(self) -> str:
+        from limis.report import cards
+
+        return cards(self[:5], total=len(self))
+
+    def _labelled(self) -> list[tuple[Any, Explanations]]:
+        return list(zip(self.classes, self.parts, strict=True))
+
+
+def place_of_class(label: Any, classes: Sequence[Any]) -> int:
+    """Where a class stands among all; an InputError lists them where it is not among them."""
+    for place, known in enumerate(classes):
+        if known is label or known == label or str(known) == str(label):
+            return place
+    raise InputError(f"there is no class {label!r}; the classes are {', '.join(map(repr, map(_plain, classes)))}")
+
+
+def _plain(label: Any) -> Any:
+    return label.item() if isinstance(label, np.generic) else label

@@ -1,0 +1,84 @@
+"""Several classes: one neighbourhood for all of them, and a local model for each.
+
+What decides which rows are near, and every choice, is made once, on the direction in which the outputs of all classes
+vary most. The classes then differ in nothing but their outputs. Their outputs sum to zero in every row, so what the
+local ridges say of them does too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from limis.any_surrogate import AnySurrogate
+from limis.blackbox import OTHERS, Along, BlackBox
+from limis.changes import RecordedChanges
+from limis.check import ChangeBound
+from limis.rows import TrainingRows
+from limis.trees.carried import CarriedChanges
+from limis.trees.fits import TreeModel
+from limis.two_scales import TwoScales
+from limis.walk import GlobalFit, LocalModel
+
+
+@dataclass(eq=False)
+class ClassPart:
+    """What explains one of several classes."""
+
+    training: TrainingRows
+    global_fit: GlobalFit
+    local_model: LocalModel
+    bound: ChangeBound | None = None
+    nse: float | None = None
+    skill: float | None = None
+
+
+def leading_view(black_box: BlackBox, every: np.ndarray) -> BlackBox:
+    """The same model seen along the direction in which the classes' outputs vary most."""
+    return replace(black_box, view=Along(leading_direction(every)))
+
+
+def leading_direction(every: np.ndarray) -> np.ndarray:
+    """The direction in which outputs (rows, classes) vary most, of length 1: (classes,)."""
+    direction = np.linalg.svd(every - every.mean(axis=0), full_matrices=False)[2][0]
+    # Its sign means nothing: the largest part is positive.
+    return direction * (1.0 if direction[np.abs(direction).argmax()] > 0 else -1.0)
+
+
+def part_of_class(training: TrainingRows, model: LocalModel, recorded: RecordedChanges | None, place: int) -> ClassPart:
+    """One class, from what was fitted along the leading direction."""
+    own = training.of_class(place)
+    changes = None if recorded is None else recorded.of_class(own, place)
+    return ClassPart(own, GlobalFit.of(own), model_of_class(model, own, changes, place))
+
+
+def model_of_class(model: LocalModel, training: TrainingRows, recorded: RecordedChanges | None, place: int) -> Any:
+    """The same local model with the outputs of one class; ``training`` and ``recorded`` are already the class's."""
+    if isinstance(model, TwoScales):
+        assert recorded is not None
+        assert model.copies.every is not None
+        outputs = (model.copies.every[:, place] - training.overall_mean) / training.unit
+        return replace(
+            model,
+            systems=recorded.systems(training.table, training.values, training.sample_weight),
+            copies=replace(model.copies, outputs=outputs),
+        )
+    if isinstance(model, TreeModel):
+        carried = model.carried
+        if carried is not None:
+            assert recorded is not None
+            carried = CarriedChanges.of(training, model.inputs, recorded)
+        return replace(model, base=model_of_class(model.base, training, recorded, place), carried=carried)
+    if isinstance(model, AnySurrogate):
+        return replace(model, base=model_of_class(model.base, training, recorded, place))
+    return model
+
+
+def rename_classes(by_class: dict[Any, ClassPart], training: TrainingRows, classes: list[Any]) -> dict[Any, ClassPart]:
+    """The same parts under the names that the classes really have, where the model itself only counts them."""
+    training.black_box.classes = list(classes)
+    for label, part in zip(classes, by_class.values(), strict=True):
+        part.training.black_box.classes = [OTHERS, label]
+    return dict(zip(classes, by_class.values(), strict=True))
