@@ -45,7 +45,7 @@ def found(explainer, wine):
     return explainer.explain(wine[0][150:])
 
 
-def test_outputs_are_centred_log_probabilities(wine, model, explainer):
+def test_outputs_are_centred_log_probabilities(model, explainer):
     every = explainer.training_.every
     np.testing.assert_allclose(every.sum(axis=1), 0, atol=1e-9)
     rows = explainer.training_.frame
@@ -75,7 +75,7 @@ def test_class_coefficients_sum_to_zero_for_a_model_that_is_not_linear(wine):
         assert (part.weights != found.parts[0].weights).nnz == 0
 
 
-def test_each_class_has_the_usual_face(found, wine):
+def test_each_class_has_the_usual_face(found):
     for label in found.classes:
         part = found.for_class(label)
         np.testing.assert_allclose(part.base_values + part.contributions.sum(axis=1), part.local_predictions)
