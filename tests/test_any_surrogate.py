@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, Ridge, RidgeClassifier
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.svm import SVR
 from sklearn.tree import DecisionTreeRegressor
@@ -69,8 +69,13 @@ def test_processes_change_nothing(rows):
 
 @pytest.mark.parametrize(
     ("regressor", "why"),
-    [(KNeighborsRegressor(), "sample_weight"), (LogisticRegression(), "classifier")],
-    ids=["no weights", "classifier"],
+    [
+        (KNeighborsRegressor(), "sample_weight"),
+        (LogisticRegression(), "classifier"),
+        (RidgeClassifier(), "classifier"),
+        (DecisionTreeRegressor, r"pass one of it: DecisionTreeRegressor\(\)"),
+    ],
+    ids=["no weights", "classifier", "no probabilities", "a class"],
 )
 def test_what_cannot_be_a_surrogate_is_refused(rows, regressor, why):
     with pytest.raises(InputError, match=why):
@@ -82,3 +87,16 @@ def test_it_cannot_be_saved_and_says_so(rows, tmp_path):
     with pytest.raises(StoreError, match="LinearRegression"):
         explainer.save(tmp_path / "e.limis")
     assert not list(tmp_path.iterdir())
+
+
+def test_coefficients_behind_a_link_function_are_not_slopes(rows):
+    def positive(rows):
+        return np.exp(rows[:, 0])
+
+    explainer = LimisExplainer(positive, surrogate=PoissonRegressor(), weighting="forest").fit(rows[:N])
+    found = explainer.explain(rows[N:])
+    assert (found.local_predictions > 0).all()
+    with pytest.raises(InputError, match="PoissonRegressor, which is neither linear nor a tree"):
+        _ = found.contributions
+    with pytest.raises(InputError, match="surrogate=PoissonRegressor could not be fitted"):
+        explain(rows, PoissonRegressor())

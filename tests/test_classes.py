@@ -204,3 +204,38 @@ def test_the_command_line_fits_and_explains_several_classes(wine, tmp_path, caps
     assert main(["explain", kept, str(tmp_path / "rows.csv"), "--class", "barbera"]) == 0
     assert "for barbera" in capsys.readouterr().out
     assert main(["suggest", kept, str(tmp_path / "rows.csv"), "--target", "barolo", "--max-queries", "50"]) == 0
+
+
+def test_classes_have_names_of_their_own(wine):
+    def counted(rows):
+        return (
+            LogisticRegression(C=0.1).fit(np.eye(3)[:, :2], [0, 1, 2]).predict_proba(rows.iloc[:, :2].to_numpy() / 10)
+        )
+
+    explainer = LimisExplainer(counted).fit(wine[0][:60])
+    assert list(explainer.by_class_) == [0, 1, 2]
+    assert explainer.name_classes(["a", "b", "c"]).explain(wine[0][:2]).classes == ["a", "b", "c"]
+    with pytest.raises(InputError, match="class 'a' is named twice"):
+        explainer.name_classes(["a", "a", "b"])
+    with pytest.raises(InputError, match="does not have 2 classes"):
+        explainer.name_classes(["a", "b"])
+
+
+def test_a_booster_that_only_counts_classes_is_refused(wine):
+    xgboost = pytest.importorskip("xgboost")
+    codes = wine[1].map(NAMES.index)
+    booster = xgboost.train(
+        {"objective": "multi:softmax", "num_class": 3, "nthread": 1}, xgboost.DMatrix(wine[0], codes), 3
+    )
+    with pytest.raises(BlackBoxError, match="multi:softprob"):
+        LimisExplainer(booster).fit(wine[0])
+
+
+def test_rows_with_a_column_of_the_output_are_refused(wine, tmp_path, capsys):
+    pytest.importorskip("lightgbm")
+    table = wine[0].iloc[:, :3].assign(**{"class": wine[1]})
+    table.to_csv(tmp_path / "train.csv", index=False)
+    kept = str(tmp_path / "wine.limis")
+    assert main(["fit", str(tmp_path / "train.csv"), "--target", "class", "-o", kept, "--quiet"]) == 0
+    assert main(["explain", kept, str(tmp_path / "train.csv"), "-o", str(tmp_path / "out.parquet")]) == 1
+    assert "has a column 'class'" in capsys.readouterr().err

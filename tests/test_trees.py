@@ -13,6 +13,7 @@ from limis.datasets import make_synthetic
 from limis.table import Table
 from limis.trees.fits import TreeModel
 from limis.trees.inputs import _round_borders
+from limis.trees.view import Rule
 
 N = 400
 
@@ -220,3 +221,29 @@ def test_rounded_borders_divide_the_same_values(values, scaling):
 
 def test_a_border_is_the_roundest_number_between_its_neighbours():
     assert roundest(6849, 7298) == 7000
+
+
+def test_rules_are_true_of_rows_with_what_training_never_had(people):
+    training = people[:N].assign(job=np.where(people["job"][:N] == "boss", "boss", "clerk"), age=40.0 + people["gain"])
+
+    def said(rows):
+        return 5.0 * (rows["job"].astype(object) == "boss") + (rows["age"] > 80)
+
+    explainer = LimisExplainer(said, surrogate="tree", weighting="forest").fit(training)
+    strange = training[:1].assign(job="pilot", age=np.nan)
+    holding = [rule for rule in explainer.explain(strange)[0].rules() if rule.holds]
+    told = " ".join(holding[0].conditions)
+    assert "job is clerk" not in told
+    assert "job is boss" not in told
+    assert "age" not in told or "missing" in told
+
+
+def test_conditions_with_or_stand_in_brackets_beside_others():
+    rule = Rule(["age ≤ 40 or missing", "job is boss"], 1.0, 0.5, 3, holds=False)
+    assert str(rule).strip() == "if (age ≤ 40 or missing) and job is boss: 1"
+    assert str(Rule(["age ≤ 40 or missing"], 1.0, 0.5, 3, holds=False)).strip() == "if age ≤ 40 or missing: 1"
+
+
+def test_few_probe_rows_leave_the_first_of_the_list(people):
+    explainer = LimisExplainer(said_of, surrogate="tree", weighting="towers", time_budget=0.5)
+    assert explainer.fit(people[:12]).explain(people[:2])[0].rules()

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 
 from limis.changes import ColumnSystems
 from limis.errors import InputError
@@ -21,9 +21,11 @@ from limis.walk import GlobalFit, LocalFits, LocalModel
 def check_regressor(regressor: Any) -> None:
     """Refuse what cannot be a surrogate; an InputError says why."""
     name = type(regressor).__name__
-    if not (hasattr(regressor, "fit") and hasattr(regressor, "predict")):
+    if isinstance(regressor, type):
+        raise InputError(f"surrogate is the class {regressor.__name__}; pass one of it: {regressor.__name__}()")
+    if not (hasattr(regressor, "fit") and hasattr(regressor, "predict") and hasattr(regressor, "get_params")):
         raise InputError(f'surrogate is "ridge", "tree" or a scikit-learn regressor, not {regressor!r}')
-    if hasattr(regressor, "predict_proba"):
+    if hasattr(regressor, "predict_proba") or is_classifier(regressor):
         raise InputError(f"surrogate={name} is a classifier; the local model predicts numbers: use a regressor")
     if "sample_weight" not in inspect.signature(regressor.fit).parameters:
         raise InputError(f"surrogate={name} takes no sample_weight in fit, so it cannot be fitted on weighted rows")
@@ -134,12 +136,16 @@ class _Global:
 def _fit_one(
     regressor: Any, features: np.ndarray, outputs: np.ndarray, weights: np.ndarray, row: np.ndarray
 ) -> _Fitted:
-    model = clone(regressor).fit(features, outputs, sample_weight=weights)
+    try:
+        model = clone(regressor).fit(features, outputs, sample_weight=weights)
+    except Exception as error:  # the regressor is the user's choice: whatever it raises is told with its name
+        name = type(regressor).__name__
+        raise InputError(f"surrogate={name} could not be fitted on the weighted rows of a row: {error}") from error
     share = weights / weights.sum()
     residual = float(share @ (outputs - np.ravel(model.predict(features))) ** 2)
     said = float(np.ravel(model.predict(row[None]))[0])
     nothing = np.zeros(len(row))
-    if np.size(getattr(model, "coef_", ())) == len(row):
+    if _is_linear(model, features):
         coefficients = np.ravel(model.coef_).astype(np.float64)
         parts = coefficients * (row - share @ features)
         return _Fitted(model, said, said - float(parts.sum()), residual, "linear", parts, coefficients)
@@ -147,6 +153,14 @@ def _fit_one(
         tree = FittedTree(model.tree_, model.tree_.value[:, 0, 0])
         return _Fitted(model, said, tree.level, residual, "tree", tree.parts(row[None])[0], nothing)
     return _Fitted(model, said, float(share @ outputs), residual, "", nothing, nothing)
+
+
+def _is_linear(model: Any, features: np.ndarray) -> bool:
+    """Whether what it says is its coefficients times the features; not so behind a link function."""
+    if np.size(getattr(model, "coef_", ())) != features.shape[1]:
+        return False
+    straight = features @ np.ravel(model.coef_) + np.ravel(getattr(model, "intercept_", 0.0))
+    return bool(np.allclose(straight, np.ravel(model.predict(features)), rtol=1e-6, atol=1e-9))
 
 
 def _as_fits(base: LocalFits, found: list[_Fitted | None]) -> RegressorFits:

@@ -170,6 +170,7 @@ def connect(
     """
     asker = asker_for(model, from_array, labels)
     answer = _ask(asker.answer, frame)
+    _refuse_class_numbers(asker, answer, frame)
     margin = _margin(asker, frame.iloc[:_MARGIN_CHECK_ROWS])
     reads = _what_it_reads(answer, asker, margin, output)
     if reads != "values" and answer.ndim == 2 and answer.shape[1] > 2:
@@ -182,6 +183,21 @@ def connect(
         box = _probability_box(asker, _probability(answer, frame), margin, output)
     box.model, box.from_array, box.labels = model, from_array, labels
     return box, box.outputs(frame) if box.reads == "margins" else box.read(answer, frame)
+
+
+def _refuse_class_numbers(asker: Asker, answer: np.ndarray, frame: pd.DataFrame) -> None:
+    """A booster that answers with the number of a class would be taken for a regressor; its margins give it away."""
+    if answer.ndim != 1 or asker.margin is None or asker.is_regressor:
+        return
+    try:
+        margins = np.asarray(asker.margin(frame.iloc[:2]))
+    except Exception:  # noqa: BLE001 - no margins, nothing to tell from them
+        return
+    if margins.ndim == 2 and margins.shape[1] > 2:
+        raise BlackBoxError(
+            f"the model answers with the number of one of {margins.shape[1]} classes; train it to give probabilities "
+            '(objective "multi:softprob"), or pass a function that gives them'
+        )
 
 
 def _classes_box(asker: Asker, answer: np.ndarray, frame: pd.DataFrame, reads: Reads, output: Output) -> BlackBox:

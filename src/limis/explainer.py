@@ -676,6 +676,9 @@ class LimisExplainer(BaseEstimator):
         known = self.training_.black_box
         if not known.is_classifier or len(classes) != known.n_classes:
             raise InputError(f"the model does not have {len(classes)} classes")
+        if len(set(classes)) < len(classes):
+            repeated = next(label for label in classes if list(classes).count(label) > 1)
+            raise InputError(f"class {repeated!r} is named twice; each class has a name of its own")
         if self.by_class_:
             self.by_class_ = rename_classes(self.by_class_, self.training_, list(classes))
         else:

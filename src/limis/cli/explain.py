@@ -101,7 +101,8 @@ def run(args: argparse.Namespace) -> int:
     training = explainer.training_
     rows = read_table(args.rows, like=training.frame)
     if args.output_file is not None and args.output_file.suffix.lower() in (".csv", ".parquet"):
-        _check_names(rows, training.table.names, args.rows)
+        several = bool(explainer.by_class_) and args.one_class is None
+        _check_names(rows, training.table.names, args.rows, several)
     outputs = None if args.outputs is None else take_column(rows.copy(), args.outputs, args.rows, "--outputs")
     features = as_seen(rows, training.frame, args.rows)
     if features.shape[1] == 0:
@@ -120,11 +121,12 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _check_names(rows: pd.DataFrame, columns: list[str], path: Path) -> None:
+def _check_names(rows: pd.DataFrame, columns: list[str], path: Path, several: bool) -> None:
     """Refuse rows with a column that the output would have twice."""
     own = {"model_output", "local_prediction", "base_value", "neighbourhood_shift", "error", "neighbourhood_error"}
     own |= {"change_error_bound", "gain", "effective_rows", "trusted", "reasons", "fixed_here", "unknown_here"}
     own |= {f"contribution: {name}" for name in columns}
+    own |= {"class", "predicted", "probability"} if several else set()
     twice = [name for name in rows.columns if name in own]
     if twice:
         raise InputError(

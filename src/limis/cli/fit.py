@@ -74,7 +74,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         help="the kind of small model: slopes, or a tree of if-then rules",
     )
     options.add_argument(
-        "--max-depth", type=positive, default=3, metavar="N", help="conditions that a rule of a tree may have (3)"
+        "--max-depth", type=int, choices=range(1, 6), default=3, help="conditions that a rule of a tree may have (3)"
     )
     options.add_argument(
         "--weighting",

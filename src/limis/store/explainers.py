@@ -183,6 +183,11 @@ def _unpack_classes(
     manifest: Manifest, arrays: dict[str, np.ndarray], explainer: LimisExplainer
 ) -> dict[Any, ClassPart]:
     training, parts = explainer.training_, []
+    box = training.black_box
+    expected = box.n_classes if box.has_several_classes else 0
+    known = 0 if training.every is None else training.every.shape[1]
+    if not len(manifest.by_class) == expected == known or (expected and len(box.classes or []) != expected):
+        raise ValueError(f"there are {len(manifest.by_class)} classes where {known} were explained")
     for place, described in enumerate(manifest.by_class):
         prefix = f"class {place}."
         own = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
@@ -191,7 +196,7 @@ def _unpack_classes(
         bound = None if described["bound"] is None else _unpack_bound(described["bound"])
         measured = checked(ClassPart, {name: described[name] for name in ("nse", "skill")})
         parts.append(ClassPart(rows, GlobalFit.of(rows), model, bound, **measured))
-    return dict(zip(training.black_box.classes or [], parts, strict=False)) if parts else {}
+    return dict(zip(box.classes or [], parts, strict=True)) if parts else {}
 
 
 def _try_out(explainer: LimisExplainer) -> None:
@@ -201,6 +206,8 @@ def _try_out(explainer: LimisExplainer) -> None:
     explainer.global_fit_.predict(first.features)
     if explainer.bound_ is not None:
         explainer.bound_.bound(first)
+    for part in explainer.by_class_.values():
+        next(fit_locally(part.training, part.local_model, part.global_fit, training.values[:1]))
 
 
 def _pack_parameters(explainer: LimisExplainer) -> dict[str, Any]:

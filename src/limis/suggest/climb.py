@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from limis.blackbox import Ahead
 from limis.columns import MISSING
 from limis.explanation import Explanation
 from limis.suggest.case import Case, Change
@@ -27,6 +28,9 @@ def from_tree(case: Case) -> list[Change]:
     own = max(place for place, node in tree.items() if node.on_path)
     leaves = [place for place, node in tree.items() if node.sides is None and place != own]
     answers = np.array([tree[place].value for place in leaves])
+    if isinstance(case.explained.training.black_box.view, Ahead):
+        # The tree tells of the class alone, the target of how far it is ahead of the others: steps are what they share.
+        answers = case.output + answers - tree[own].value
     reached = case.target.gap(answers, case.row) < 0 if leaves else np.empty(0, dtype=bool)
     near = sorted((_edges(own, place), place) for place, will_do in zip(leaves, reached, strict=True) if will_do)
     changes = [_change(case, _conditions(tree, place)) for _, place in near[:MOST_LEAVES]]

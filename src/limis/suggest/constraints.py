@@ -45,6 +45,8 @@ def read_constraints(
     directions: Mapping[Any, str] | None = None,
 ) -> Constraints:
     """Check what the user allows against the columns there are."""
+    if not isinstance(immutable, Iterable):
+        raise InputError(f"immutable is a list of columns, not {immutable!r}")
     names = [immutable] if isinstance(immutable, str) else list(immutable)
     fixed = np.zeros(len(table.columns), dtype=bool)
     fixed[[column_called(table, name, "immutable") for name in names]] = True
@@ -58,7 +60,7 @@ def read_constraints(
             found.ranges[j] = _read_range(column, range_)
     for name, direction in _items(directions, "directions", '{"age": "up"}'):
         j = column_called(table, name, "directions")
-        if direction not in DIRECTIONS:
+        if not isinstance(direction, str) or direction not in DIRECTIONS:
             raise InputError(f'directions[{str(name)!r}] is "up" or "down", not {direction!r}')
         if table.columns[j].is_category:
             raise InputError(f"column {str(name)!r} holds categories, which have no direction; list levels in ranges")

@@ -92,6 +92,8 @@ class Teller:
             return ""
         if not any(own.allowed.any() for own in case.options):
             return "no column may change"
+        if not case.outputs:
+            return "nothing that may change was worth asking about"
         nearest = min(case.outputs, key=case.by_gap)
         if case.gaps[nearest] >= float(case.target.gap(np.array(case.output), case.row)):
             came = "none came nearer to it than the row as it is"

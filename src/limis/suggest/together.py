@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 from typing import Any, Literal
 
@@ -28,6 +28,8 @@ def read_together(together: Together, table: Table, values: np.ndarray) -> list[
         if together != "auto":
             raise InputError(f'together is "auto" or a list of tuples of columns, not {together!r}')
         return find_together(values)
+    if not isinstance(together, Iterable):
+        raise InputError(f'together is "auto" or a list of tuples of columns, not {together!r}')
     groups = []
     for names in together:
         if isinstance(names, str):

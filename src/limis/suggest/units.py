@@ -112,7 +112,7 @@ def _tuples(table: Table, values: np.ndarray, columns: list[int], constraints: C
         ranks=_ranks(table, options, columns),
         permitted=permitted,
         option_of_row=option_of_row,
-        tried=np.sort(np.argsort(-counts, kind="stable")[:MAX_TRIED]),
+        tried=np.sort(np.argsort(np.where(permitted.all(axis=1), -counts, 1), kind="stable")[:MAX_TRIED]),
         is_number=False,
     )
 

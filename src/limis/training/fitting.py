@@ -122,7 +122,7 @@ class Stage:
         carried = None if recorded is None else CarriedChanges.of(self.training, inputs, recorded)
         choices = [*found.choices]
         best, tried = self._choose_tree(found.model, inputs, carried, "ridge")
-        if self.options.weighting in TRAINED:
+        if self.options.weighting in TRAINED and tried:
             other = self.fit_trained(TreeSurrogate(inputs, self.options.max_depth))
             model, more = self._choose_tree(other.model, inputs, carried, "tree")
             tried += more
@@ -254,13 +254,18 @@ class Stage:
             training,
             self.choosing,
             self.fallback,
-            replace(plan, time_budget=options.time_budget),
+            replace(plan, time_budget=self._time_budget()),
             int(self.rng.integers(2**31)),
             options.verbose,
             device=options.device if trees is None else "cpu",
             trees=trees,
         )
         return FittedStage(self._one_scale(weighting), [], logs)
+
+    def _time_budget(self) -> float | None:
+        """Seconds for one estimator; where trees explain, two are trained."""
+        budget = self.options.time_budget
+        return budget / 2 if budget is not None and self.options.surrogate == "tree" else budget
 
     def _need_probes(self) -> None:
         if len(self.choosing) == 0:

@@ -6,7 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from limis.columns import MISSING, OTHER, Column, show_number
+import numpy as np
+
+from limis.columns import MISSING, OTHER, UNKNOWN, Column, show_number
 from limis.errors import InputError
 from limis.trees.fits import TreeFits
 
@@ -27,6 +29,7 @@ class Side:
     level: str | None = None
     is_level: bool = True
     or_missing: bool = False
+    is_new: bool = False  # the explained row's own level was never seen, and goes where no level is named
 
 
 @dataclass
@@ -57,7 +60,8 @@ class Rule:
     holds: bool  # for the explained row
 
     def __str__(self) -> str:
-        found = f"if {' and '.join(self.conditions)}" if self.conditions else "always"
+        told = [f"({words})" if " or " in words else words for words in self.conditions]
+        found = f"if {' and '.join(told)}" if len(told) > 1 else f"if {''.join(self.conditions)}" if told else "always"
         return f"{'→ ' if self.holds else '  '}{found}: {show_number(self.value)}"
 
 
@@ -75,7 +79,9 @@ def nodes(one: Explanation) -> dict[int, Node]:
     while waiting:
         place = waiting.pop(0)
         feature = int(trees.feature[row, place]) if place < trees.feature.shape[1] else -1
-        sides = None if feature < 0 else _sides(columns, fits, feature, int(trees.bin[row, place]))
+        sides = None
+        if feature >= 0:
+            sides = _sides(columns, fits, feature, int(trees.bin[row, place]), one.all.values[row])
         node = Node(
             place,
             float(trees.value[row, place, 0]),
@@ -111,19 +117,21 @@ def words(side: Side, columns: list[Column]) -> str:
     return _conditions([side], columns)[0]
 
 
-def _sides(columns: list[Column], fits: TreeFits, feature: int, split: int) -> tuple[Side, Side]:
-    """The left and the right side of a split."""
+def _sides(columns: list[Column], fits: TreeFits, feature: int, split: int, values: np.ndarray) -> tuple[Side, Side]:
+    """The left and the right side of a split, told to a row with these values."""
     j, place = fits.inputs.column[feature], fits.inputs.place[feature]
     column = columns[j]
     if column.is_category or place > 0:
         level = MISSING if not column.is_category else column.feature_levels[place]
-        return Side(column.name, level=level, is_level=False), Side(column.name, level=level)
+        is_new = column.is_category and values[j] == UNKNOWN
+        return Side(column.name, level=level, is_level=False, is_new=is_new), Side(column.name, level=level)
     threshold = float(fits.inputs.borders[feature, split])
     # A missing number stands at feature zero.
     missing_left = column.offset <= threshold
+    can_miss = column.has_missing or bool(np.isnan(values[j]))
     return (
-        Side(column.name, high=threshold, or_missing=column.has_missing and missing_left),
-        Side(column.name, low=threshold, or_missing=column.has_missing and not missing_left),
+        Side(column.name, high=threshold, or_missing=can_miss and missing_left),
+        Side(column.name, low=threshold, or_missing=can_miss and not missing_left),
     )
 
 
@@ -150,7 +158,7 @@ def _level_words(column: Column, sides: list[Side]) -> str:
     left_out = [side.level for side in sides if not side.is_level]
     named = [side.level for side in sides if side.is_level]
     left = named or [level for level in column.feature_levels if level not in left_out]
-    if len(left) == 1:
+    if len(left) == 1 and (named or not any(side.is_new for side in sides)):
         return f"{column.name} is {_level_word(left[0])}"
     return f"{column.name} is not {' or '.join(map(_level_word, left_out))}"
 
