@@ -371,7 +371,7 @@ def test_quick_runs_are_never_taken_for_full_ones():
 def test_names_and_groups():
     assert [one.name for one in named(["all-synthetic", "syn4"])] == GROUPS["all-synthetic"]
     assert "adult-fidelity" not in GROUPS["all-synthetic"]
-    assert len(named(["all"])) == len(EXPERIMENTS) == 15
+    assert len(named(["all"])) == len(EXPERIMENTS) == 17
     with pytest.raises(InputError, match="no experiment 'nonsense'; there are: synthetic-awd"):
         named(["nonsense"])
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 COLOURS = {
     "LIMIS (default)": "#1a66c9",
+    "LIMIS (tree)": "#0f8b8d",
     "LIMIS (paper)": "#b54708",
     "LIMIS (paper), one run": "#d98a4a",
     "LIMIS (paper, text)": "#e3a063",
@@ -25,6 +26,8 @@ COLOURS = {
     "MAPLE": "#7a4fa3",
     "LIME": "#c2416b",
     "LIME (slopes)": "#dd8fae",
+    "DiCE random": "#d98a4a",
+    "DiCE genetic": "#b54708",
     "global ridge": "#6b7580",
     "random selection": "#6b7580",
     "Gumbel-softmax": "#3a7d44",

@@ -20,7 +20,7 @@ paper's released code, the best of six runs by the error on probe rows; "LIMIS (
 "LIMIS (paper, text)" the configuration of its text, "LIMIS (default)" what `LimisExplainer()` does. AWD is
 the mean absolute difference between estimated and true coefficients, over those that are not zero: lower is better.
 """
-NAMES = ("data", "method", "estimator", "objective", "probes")
+NAMES = ("data", "method", "estimator", "objective", "probes", "setting", "characteristics")
 
 
 def write_page(folder: Path) -> Path:

@@ -9,10 +9,13 @@ from limis.experiments.adult_fidelity import ADULT
 from limis.experiments.experiment import Experiment
 from limis.experiments.recovery import RECOVERY
 from limis.experiments.selection import SELECTION
+from limis.experiments.suggested_people import PEOPLE_TABLE
+from limis.experiments.suggestions import SUGGESTIONS
 from limis.experiments.training_studies import TRAINING
 from limis.experiments.tree_fidelity import TREES
 
-EXPERIMENTS: dict[str, Experiment] = {one.name: one for one in (*RECOVERY, *SELECTION, *TRAINING, ADULT, TREES)}
+REAL = (ADULT, TREES, SUGGESTIONS, PEOPLE_TABLE)
+EXPERIMENTS: dict[str, Experiment] = {one.name: one for one in (*RECOVERY, *SELECTION, *TRAINING, *REAL)}
 GROUPS = {
     "all-synthetic": [name for name, one in EXPERIMENTS.items() if one.synthetic],
     "all": list(EXPERIMENTS),
