@@ -70,6 +70,11 @@ class BlackBox:
         """Whether there are more than two classes, and so an output for each."""
         return self.n_classes > 2
 
+    @property
+    def n_outputs(self) -> int:
+        """How many outputs a row has before a view of them is taken."""
+        return self.n_classes if self.has_several_classes else 1
+
     def of_class(self, place: int) -> BlackBox:
         """The same model, asked for the output of one of several classes."""
         assert self.classes is not None
@@ -122,7 +127,7 @@ class BlackBox:
     def _read_classes(self, answer: np.ndarray, frame: pd.DataFrame) -> np.ndarray:
         if self.reads == "logits":
             return centred(answer) if self.scale == "centred" else softmax(answer)
-        _check_probabilities(answer, frame)
+        _check_probabilities(answer, frame, self.reads)
         return centred(np.log(np.clip(answer, CLIP, 1 - CLIP))) if self.scale == "centred" else np.clip(answer, 0, 1)
 
     def _all_classes(self, answer: np.ndarray, frame: pd.DataFrame) -> np.ndarray:
@@ -170,11 +175,13 @@ def connect(
     """
     asker = asker_for(model, from_array, labels)
     answer = _ask(asker.answer, frame)
-    _refuse_class_numbers(asker, answer, frame)
-    margin = _margin(asker, frame.iloc[:_MARGIN_CHECK_ROWS])
+    margins = _margins(asker, frame.iloc[:_MARGIN_CHECK_ROWS])
+    _refuse_class_numbers(asker, answer, margins)
+    margin = margins if margins is not None and margins.ndim == 1 else None
     reads = _what_it_reads(answer, asker, margin, output)
     if reads != "values" and answer.ndim == 2 and answer.shape[1] > 2:
-        box = _classes_box(asker, answer, frame, reads, output)
+        _check_probabilities(answer, frame, reads)
+        box = _classes_box(asker, answer, margins, reads, output)
     elif reads == "values":
         box = BlackBox("value", "values")
     elif reads == "logits":
@@ -185,31 +192,41 @@ def connect(
     return box, box.outputs(frame) if box.reads == "margins" else box.read(answer, frame)
 
 
-def _refuse_class_numbers(asker: Asker, answer: np.ndarray, frame: pd.DataFrame) -> None:
-    """A booster that answers with the number of a class would be taken for a regressor; its margins give it away."""
-    if answer.ndim != 1 or asker.margin is None or asker.is_regressor:
-        return
+def _margins(asker: Asker, frame: pd.DataFrame) -> np.ndarray | None:
+    """(rows,) margins, or (rows, classes) of several; None where the model has none, or none that can be read."""
+    if asker.margin is None:
+        return None
     try:
-        margins = np.asarray(asker.margin(frame.iloc[:2]))
-    except Exception:  # noqa: BLE001 - no margins, nothing to tell from them
-        return
-    if margins.ndim == 2 and margins.shape[1] > 2:
+        margins = np.asarray(asker.margin(frame), dtype=np.float64)
+    except Exception:  # noqa: BLE001 - margins only make logits finer; whatever is wrong with them, there are answers
+        return None
+    margins = margins[:, 0] if margins.ndim == 2 and margins.shape[1] == 1 else margins
+    readable = margins.ndim in (1, 2) and len(margins) == len(frame) and bool(np.isfinite(margins).all())
+    return margins if readable else None
+
+
+def _refuse_class_numbers(asker: Asker, answer: np.ndarray, margins: np.ndarray | None) -> None:
+    """A booster that answers with the number of a class would be taken for a regressor; its margins give it away."""
+    if answer.ndim == 1 and not asker.is_regressor and margins is not None and margins.ndim == 2:
         raise BlackBoxError(
             f"the model answers with the number of one of {margins.shape[1]} classes; train it to give probabilities "
             '(objective "multi:softprob"), or pass a function that gives them'
         )
 
 
-def _classes_box(asker: Asker, answer: np.ndarray, frame: pd.DataFrame, reads: Reads, output: Output) -> BlackBox:
+def _classes_box(
+    asker: Asker, answer: np.ndarray, margins: np.ndarray | None, reads: Reads, output: Output
+) -> BlackBox:
     """A black box with an output for each of several classes."""
     n = answer.shape[1]
     classes = list(range(n)) if asker.classes is None else asker.classes
     if reads == "logits":
         return BlackBox("probability" if output == "probability" else "centred", "logits", classes, n_classes=n)
-    _check_probabilities(answer, frame)
-    some = frame.iloc[:_MARGIN_CHECK_ROWS]
-    margins = None if asker.margin is None else _margins_of_classes(asker.margin, some, n)
-    exact = margins is not None and bool(np.abs(softmax(margins) - answer[: len(some)]).max() <= MARGIN_TOLERANCE)
+    exact = (
+        margins is not None
+        and margins.shape == answer[: len(margins)].shape
+        and bool(np.abs(softmax(margins) - answer[: len(margins)]).max() <= MARGIN_TOLERANCE)
+    )
     clipped = float(((answer < CLIP) | (answer > 1 - CLIP)).mean())
     if output == "probability" or (output == "auto" and not exact and clipped > MAX_CLIPPED):
         return BlackBox("probability", "probabilities", classes, n_classes=n)
@@ -218,28 +235,10 @@ def _classes_box(asker: Asker, answer: np.ndarray, frame: pd.DataFrame, reads: R
     return BlackBox("centred", "probabilities", classes, clipped, n_classes=n)
 
 
-def _margins_of_classes(ask: Ask, frame: pd.DataFrame, n: int) -> np.ndarray | None:
-    try:
-        margins = np.asarray(ask(frame), dtype=np.float64)
-    except Exception:  # noqa: BLE001 - margins only make outputs finer; whatever is wrong with them, there are answers
-        return None
-    return margins if margins.shape == (len(frame), n) and np.isfinite(margins).all() else None
-
-
-def _check_probabilities(answer: np.ndarray, frame: pd.DataFrame) -> None:
+def _check_probabilities(answer: np.ndarray, frame: pd.DataFrame, reads: Reads) -> None:
     outside: np.ndarray = np.any((answer < -1e-6) | (answer > 1 + 1e-6), axis=1)
-    if outside.any():
+    if reads == "probabilities" and outside.any():
         raise BlackBoxError(f"the black box gave a probability outside [0, 1] for {_name_rows(outside, frame)}")
-
-
-def _margin(asker: Asker, frame: pd.DataFrame) -> np.ndarray | None:
-    """(rows,) margins; None where the model has none, or none that can be read."""
-    if asker.margin is None:
-        return None
-    try:
-        return _one_a_row(asker.margin(frame), frame)
-    except Exception:  # noqa: BLE001 - margins only make logits finer; whatever is wrong with them, there are answers
-        return None
 
 
 def _probability_box(asker: Asker, probability: np.ndarray, margin: np.ndarray | None, output: Output) -> BlackBox:

@@ -11,11 +11,13 @@ import numpy as np
 import pandas as pd
 
 from limis.errors import InputError
-from limis.explanation import Explanation, Explanations
+from limis.explanation import DrawsItself, Explanation, Explanations
+from limis.kinds import plain
+from limis.labels import find_class
 
 
 @dataclass(eq=False)
-class ClassExplanations:
+class ClassExplanations(DrawsItself):
     """Explanations of some rows, for each of several classes.
 
     Made by `LimisExplainer.explain`. `for_class` gives the explanations of one class, with the same face as those of
@@ -145,23 +147,9 @@ class ClassExplanations:
         """All cases as JSON: a list of objects, one a case, with the explanation of every class."""
         cases = []
         for row in range(len(self)):
-            told = [{"class": _plain(label), **part[row].to_dict()} for label, part in self._labelled()]
-            cases.append({"row": told[0]["row"], "predicted": _plain(self.predicted.iloc[row]), "classes": told})
+            told = [{"class": plain(label), **part[row].to_dict()} for label, part in self._labelled()]
+            cases.append({"row": told[0]["row"], "predicted": plain(self.predicted.iloc[row]), "classes": told})
         return json.dumps(cases, ensure_ascii=False, indent=1)
-
-    def to_html(self, path: Any = None, *, title: str = "Explanations") -> str:
-        """A self-contained page with a card a case, of the class that is predicted for it."""
-        from limis.report import page, write_text
-
-        html = page(self, title=title)
-        if path is not None:
-            write_text(path, html)
-        return html
-
-    def _repr_html_(self) -> str:
-        from limis.report import cards
-
-        return cards(self[:5], total=len(self))
 
     def _labelled(self) -> list[tuple[Any, Explanations]]:
         return list(zip(self.classes, self.parts, strict=True))
@@ -169,11 +157,7 @@ class ClassExplanations:
 
 def place_of_class(label: Any, classes: Sequence[Any]) -> int:
     """Where a class stands among all; an InputError lists them where it is not among them."""
-    for place, known in enumerate(classes):
-        if known is label or known == label or str(known) == str(label):
-            return place
-    raise InputError(f"there is no class {label!r}; the classes are {', '.join(map(repr, map(_plain, classes)))}")
-
-
-def _plain(label: Any) -> Any:
-    return label.item() if isinstance(label, np.generic) else label
+    place = find_class(label, classes)
+    if place is None:
+        raise InputError(f"there is no class {label!r}; the classes are {', '.join(map(repr, map(plain, classes)))}")
+    return place

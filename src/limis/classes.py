@@ -7,7 +7,8 @@ local ridges say of them does too.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,24 +16,12 @@ import numpy as np
 from limis.any_surrogate import AnySurrogate
 from limis.blackbox import OTHERS, Along, BlackBox
 from limis.changes import RecordedChanges
-from limis.check import ChangeBound
+from limis.one_output import OneOutput
 from limis.rows import TrainingRows
 from limis.trees.carried import CarriedChanges
 from limis.trees.fits import TreeModel
 from limis.two_scales import TwoScales
 from limis.walk import GlobalFit, LocalModel
-
-
-@dataclass(eq=False)
-class ClassPart:
-    """What explains one of several classes."""
-
-    training: TrainingRows
-    global_fit: GlobalFit
-    local_model: LocalModel
-    bound: ChangeBound | None = None
-    nse: float | None = None
-    skill: float | None = None
 
 
 def leading_view(black_box: BlackBox, every: np.ndarray) -> BlackBox:
@@ -47,11 +36,26 @@ def leading_direction(every: np.ndarray) -> np.ndarray:
     return direction * (1.0 if direction[np.abs(direction).argmax()] > 0 else -1.0)
 
 
-def part_of_class(training: TrainingRows, model: LocalModel, recorded: RecordedChanges | None, place: int) -> ClassPart:
-    """One class, from what was fitted along the leading direction."""
-    own = training.of_class(place)
-    changes = None if recorded is None else recorded.of_class(own, place)
-    return ClassPart(own, GlobalFit.of(own), model_of_class(model, own, changes, place))
+def parts_of_classes(
+    training: TrainingRows, model: LocalModel, recorded: RecordedChanges | None
+) -> dict[Any, OneOutput]:
+    """What explains each class, from what was fitted along the leading direction; empty without classes."""
+    if training.every is None:
+        return {}
+    assert training.black_box.classes is not None
+    parts = {}
+    for place, label in enumerate(training.black_box.classes):
+        own = training.of_class(place)
+        changes = None if recorded is None else recorded.of_class(own, place)
+        parts[label] = OneOutput(own, GlobalFit.of(own), model_of_class(model, own, changes, place))
+    return parts
+
+
+def pooled(shares: Sequence[float | None], totals: np.ndarray) -> float:
+    """One share of all, from the shares of totals; a class whose outputs never vary has no part in it."""
+    varying = np.flatnonzero(totals > 0)
+    known = np.array(shares, dtype=np.float64)[varying]
+    return float(np.average(known, weights=totals[varying])) if len(varying) else float("nan")
 
 
 def model_of_class(model: LocalModel, training: TrainingRows, recorded: RecordedChanges | None, place: int) -> Any:
@@ -76,7 +80,7 @@ def model_of_class(model: LocalModel, training: TrainingRows, recorded: Recorded
     return model
 
 
-def rename_classes(by_class: dict[Any, ClassPart], training: TrainingRows, classes: list[Any]) -> dict[Any, ClassPart]:
+def rename_classes(by_class: dict[Any, OneOutput], training: TrainingRows, classes: list[Any]) -> dict[Any, OneOutput]:
     """The same parts under the names that the classes really have, where the model itself only counts them."""
     training.black_box.classes = list(classes)
     for label, part in zip(classes, by_class.values(), strict=True):

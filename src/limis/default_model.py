@@ -14,6 +14,7 @@ from sklearn.model_selection import train_test_split
 from limis.askers import with_categories
 from limis.columns import kind_of
 from limis.errors import InputError, require
+from limis.labels import MOST_CLASSES
 from limis.progress import progress
 
 __all__ = ["Target", "read_target", "train_default_model"]
@@ -22,7 +23,6 @@ MAX_TREES, PATIENCE = 500, 20
 # Rows are held out to choose the number of trees only where enough are left on both sides.
 MIN_ROWS_TO_HOLD_OUT, MIN_CLASS_ROWS, HELD_OUT_SHARE = 200, 20, 0.1
 TREES_WITHOUT_HELD_OUT = 100
-MOST_CLASSES = 100
 
 
 @dataclass
@@ -78,7 +78,7 @@ def train_default_model(
     frame : DataFrame
         The columns to predict from.
     target : Series
-        What to predict: a column with two values (a class each) or with numbers.
+        What to predict: a column of classes (two values, or texts) or of numbers.
     random_state : int, default=0
         Seed of the held-out rows and of LightGBM.
     n_jobs : int, default=None

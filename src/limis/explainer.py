@@ -15,30 +15,29 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from limis.any_surrogate import check_regressor
-from limis.blackbox import BlackBox, Output, connect
-from limis.changes import ColumnSystems, RecordedChanges
-from limis.check import TOLERANCE, ChangeBound
+from limis.blackbox import BlackBox, Output
+from limis.changes import RecordedChanges
+from limis.check import TOLERANCE
 from limis.class_explanations import ClassExplanations
-from limis.classes import ClassPart, leading_view, part_of_class, rename_classes
+from limis.classes import leading_view, parts_of_classes, pooled, rename_classes
 from limis.errors import InputError, require
 from limis.explanation import Explanations
-from limis.given import checked_outputs, checked_weight
+from limis.given import checked_weight
 from limis.jumps import find_jumps
-from limis.labels import read_labels
 from limis.metrics import nse
-from limis.progress import progress
+from limis.one_output import OneOutput
+from limis.outputs import first_outputs, outputs_of
 from limis.queries import ask_about
 from limis.rows import TrainingRows
 from limis.table import Table
 from limis.training import ProbeRows, TrainingLog, split_probes
-from limis.training.choose import judge
 from limis.training.fitting import TRAINED, WEIGHTINGS, FitOptions, Stage
 from limis.training.objectives import OBJECTIVES, Objective
 from limis.training.plans import plan_for
 from limis.training.terms import Term
 from limis.trees.fits import TreeModel
 from limis.two_scales import TwoScales
-from limis.walk import GlobalFit, LocalFits, LocalModel, fit_locally
+from limis.walk import GlobalFit, LocalModel
 
 if TYPE_CHECKING:
     from limis.suggest import Suggestions
@@ -282,7 +281,7 @@ class LimisExplainer(BaseEstimator):
         if isinstance(frame.index, pd.MultiIndex):
             frame = frame.set_axis(frame.index.map(str))  # one label a row, which a file can hold
         weight = checked_weight(sample_weight, len(frame))
-        black_box, known = self._first_outputs(table, frame, y, outputs)
+        black_box, known = first_outputs(self.model, self.output, table, frame, y, outputs)
         if known.ndim == 2:
             black_box = leading_view(black_box, known)
 
@@ -295,7 +294,7 @@ class LimisExplainer(BaseEstimator):
             weight = None if weight is None else weight[train]
         else:
             probe_frame = table.read(probe_rows)
-            probe_known = self._outputs_of(replace(black_box, view=None), probe_frame, probe_outputs, "probe_outputs")
+            probe_known = outputs_of(replace(black_box, view=None), probe_frame, probe_outputs, "probe_outputs")
 
         known, every = self._viewed(black_box, known)
         probe_known, probe_every = self._viewed(black_box, probe_known)
@@ -311,8 +310,8 @@ class LimisExplainer(BaseEstimator):
         self.local_model_: LocalModel = stage.model
         self.choices_ = stage.choices_frame(self.training_.unit)
         self.training_log_: list[TrainingLog] = stage.logs
+        self.by_class_ = parts_of_classes(self.training_, self.local_model_, recorded)
         self._measure(measuring, rng)
-        self._fit_classes(recorded, measuring, rng)
         self.n_features_in_ = len(table.source_names)
         if not table.from_array:
             self.feature_names_in_ = np.array(table.source_names, dtype=object)
@@ -327,65 +326,31 @@ class LimisExplainer(BaseEstimator):
         assert black_box.view is not None
         return black_box.view(known), known
 
-    def _fit_classes(self, recorded: RecordedChanges | None, measuring: ProbeRows, rng: np.random.Generator) -> None:
-        """A part for each of several classes, and what they are worth together."""
-        self.by_class_: dict[Any, ClassPart] = {}
-        training = self.training_
-        if training.every is None:
-            return
-        assert training.black_box.classes is not None
-        parts = []
-        for place in range(training.every.shape[1]):
-            part = part_of_class(training, self.local_model_, recorded, place)
-            part.bound, part.nse, part.skill = self._measured(part, measuring.of_class(place), rng)
-            parts.append(part)
-        self.by_class_ = dict(zip(training.black_box.classes, parts, strict=True))
+    def _measure(self, measuring: ProbeRows, rng: np.random.Generator) -> None:
+        """What the explanations are worth; of several classes each, and all together."""
+        for name in ("skill_", "nse_"):
+            if hasattr(self, name):
+                delattr(self, name)
+        whole = self._whole()
+        whole.measure(measuring, self.memory_limit, rng)
+        self.bound_ = whole.bound
+        nse_, skill_ = whole.nse, whole.skill
+        for place, part in enumerate(self.by_class_.values()):
+            part.measure(measuring.of_class(place), self.memory_limit, rng)
+        parts = self.by_class_.values()
         # All classes together, those counting more whose outputs vary more.
-        if hasattr(self, "nse_") and measuring.every is not None:
-            self.nse_ = _pooled([part.nse for part in parts], measuring.every.var(axis=0))
-        if hasattr(self, "skill_") and measuring.asked is not None and measuring.asked.every is not None:
-            self.skill_ = _pooled([part.skill for part in parts], (measuring.asked.every**2).sum(axis=0))
+        if nse_ is not None and measuring.every is not None:
+            nse_ = pooled([part.nse for part in parts], measuring.every.var(axis=0))
+        if skill_ is not None and measuring.asked is not None and measuring.asked.every is not None:
+            skill_ = pooled([part.skill for part in parts], (measuring.asked.every**2).sum(axis=0))
+        if nse_ is not None:
+            self.nse_ = nse_
+        if skill_ is not None:
+            self.skill_ = skill_
 
-    def _first_outputs(self, table: Table, frame: pd.DataFrame, y: Any, outputs: Any) -> tuple[BlackBox, np.ndarray]:
-        """The black box and what it says of the training rows."""
-        if self.model is not None and outputs is None:
-            return connect(
-                self.model, frame, from_array=table.from_array, output=self.output, labels=table.source_labels
-            )
-        if outputs is not None:
-            if self.model is None:
-                return BlackBox("value", "values"), checked_outputs(outputs, len(frame), "outputs")
-            black_box, asked = connect(
-                self.model,
-                frame.iloc[:100],
-                from_array=table.from_array,
-                output=self.output,
-                labels=table.source_labels,
-            )
-            given = checked_outputs(outputs, len(frame), "outputs", _n_outputs(black_box))
-            if not np.allclose(asked, given[:100], rtol=1e-3, atol=1e-3):
-                raise InputError(
-                    f"outputs disagree with the model: for the first row the model says {_shown(asked[0])} on the "
-                    f"{black_box.scale} scale, outputs says {_shown(given[0])}; pass one of the two, or matching ones"
-                )
-            return black_box, given
-        if y is None:
-            raise InputError(
-                "there is nothing to explain: pass a model to LimisExplainer, or y or outputs to fit. "
-                "This estimator requires y to be passed, but the target y is None."
-            )
-        labels, classes = read_labels(y, len(frame))
-        n_classes = 2 if classes is None else len(classes)
-        return BlackBox("value" if classes is None else "probability", "values", classes, n_classes=n_classes), labels
-
-    def _outputs_of(self, black_box: BlackBox, frame: pd.DataFrame, given: Any, name: str) -> np.ndarray:
-        if given is not None:
-            if black_box.stands_for_labels:
-                return read_labels(given, len(frame), black_box.classes)[0]
-            return checked_outputs(given, len(frame), name, _n_outputs(black_box))
-        if not black_box.can_be_asked:
-            raise InputError(f"there is no model to ask about these rows; pass {name}")
-        return black_box.outputs(frame)
+    def _whole(self) -> OneOutput:
+        """What explains the only output or, of several classes, the direction that all were chosen on."""
+        return OneOutput(self.training_, self.global_fit_, self.local_model_)
 
     def _check_trained_options(self) -> None:
         """Refuse what would be left unused: a reward or an objective where nothing is trained for it."""
@@ -440,31 +405,6 @@ class LimisExplainer(BaseEstimator):
         every = None if training.every is None else training.every[places]
         return probes, ProbeRows.ask(training, training.frame.iloc[places], training.outputs[places], rng, every)
 
-    def _measure(self, measuring: ProbeRows, rng: np.random.Generator) -> None:
-        """Skill, NSE and the bound on the error on changes, on probe rows that chose nothing."""
-        for name in ("skill_", "nse_"):
-            if hasattr(self, name):
-                delattr(self, name)
-        whole = ClassPart(self.training_, self.global_fit_, self.local_model_)
-        self.bound_, known_nse, known_skill = self._measured(whole, measuring, rng)
-        if known_nse is not None:
-            self.nse_ = known_nse
-        if known_skill is not None:
-            self.skill_ = known_skill
-
-    def _measured(
-        self, part: ClassPart, measuring: ProbeRows, rng: np.random.Generator
-    ) -> tuple[ChangeBound | None, float | None, float | None]:
-        """The bound, NSE and skill of what explains one output."""
-        training = part.training
-        can_be_asked = training.black_box.can_be_asked
-        if len(measuring) < MIN_TRAINING_ROWS:
-            return (ChangeBound.unknown(training.unit) if can_be_asked else None), None, None
-        fits = self._fits(measuring.values, part=part)
-        numbers = judge(training.table, fits, measuring)
-        bound = ChangeBound.learn(training.table, fits, measuring, training.unit, rng) if can_be_asked else None
-        return bound, numbers["nse"], numbers["skill"]
-
     # --- explain --------------------------------------------------------------------------------------
 
     def explain(self, X: Any, *, outputs: Any = None, queries: int = 0) -> Any:
@@ -493,13 +433,14 @@ class LimisExplainer(BaseEstimator):
             return self._explain_classes(frame, values, outputs, queries)
         known = None
         if outputs is not None or training.black_box.can_be_asked:
-            known = self._outputs_of(training.black_box, frame, outputs, "outputs")
-        fits = self._fits(values, show=bool(self.verbose))
+            known = outputs_of(training.black_box, frame, outputs, "outputs")
+        fits = self._whole().fits(values, self.memory_limit, show=bool(self.verbose))
         informed = None
         if queries:
             self._check_queries(queries)
             assert known is not None
-            informed = self._fits(values, ask_about(training, frame, values, known, queries))
+            told = ask_about(training, frame, values, known, queries)
+            informed = self._whole().fits(values, self.memory_limit, told)
             # Slopes of the row itself tell nothing of the way from other rows to it: the prediction stays.
             informed.levels += fits.predictions() - informed.predictions()
         return Explanations(
@@ -522,11 +463,11 @@ class LimisExplainer(BaseEstimator):
         box = self.training_.black_box
         every = None
         if outputs is not None or box.can_be_asked:
-            every = self._outputs_of(replace(box, view=None), frame, outputs, "outputs")
+            every = outputs_of(replace(box, view=None), frame, outputs, "outputs")
         chances = None if every is None else box.to_probabilities(every)
         parts = []
         for place, part in enumerate(self.by_class_.values()):
-            fits = self._fits(values, show=bool(self.verbose) and place == 0, part=part)
+            fits = part.fits(values, self.memory_limit, show=bool(self.verbose) and place == 0)
             parts.append(
                 Explanations(
                     training=part.training,
@@ -641,22 +582,6 @@ class LimisExplainer(BaseEstimator):
         if not isinstance(self.local_model_, TwoScales):
             raise InputError('queries need weighting="two-scales", which is also what "auto" is without sampling')
 
-    def _fits(
-        self,
-        values: np.ndarray,
-        own: ColumnSystems | None = None,
-        show: bool = False,
-        part: ClassPart | None = None,
-    ) -> LocalFits:
-        if part is None:
-            part = ClassPart(self.training_, self.global_fit_, self.local_model_)
-        blocks = []
-        with progress(len(values), "explaining", show) as bar:
-            for block in fit_locally(part.training, part.local_model, part.global_fit, values, self.memory_limit, own):
-                blocks.append(block)
-                bar.update(len(block.levels))
-        return LocalFits.join(blocks)
-
     # --- saving ----------------------------------------------------------------------------------------
 
     def save(self, path: Any, *, include_model: bool | Literal["auto"] = "auto") -> None:
@@ -705,11 +630,3 @@ def _pooled(shares: Sequence[float | None], totals: np.ndarray) -> float:
     varying = np.flatnonzero(totals > 0)
     known = np.array(shares, dtype=np.float64)[varying]
     return float(np.average(known, weights=totals[varying])) if len(varying) else float("nan")
-
-
-def _n_outputs(black_box: BlackBox) -> int:
-    return black_box.n_classes if black_box.has_several_classes else 1
-
-
-def _shown(outputs: Any) -> str:
-    return ", ".join(f"{number:.6g}" for number in np.ravel(outputs))

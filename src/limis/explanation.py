@@ -23,8 +23,29 @@ from limis.trees.view import Rule, rules
 from limis.walk import LocalFits, LocalModel
 
 
+class DrawsItself:
+    """What is drawn as cards: in a notebook the first few, on a page all."""
+
+    def to_html(self: Any, path: Any = None, *, title: str = "Explanations") -> str:
+        """A self-contained page with a card a case; also written to ``path`` where one is given.
+
+        Of several classes, the card of the one that is predicted.
+        """
+        from limis.report import page, write_text
+
+        html = page(self, title=title)
+        if path is not None:
+            write_text(path, html)
+        return html
+
+    def _repr_html_(self: Any) -> str:
+        from limis.report import cards
+
+        return cards(self[:5], total=len(self))
+
+
 @dataclass(eq=False)
-class Explanations:
+class Explanations(DrawsItself):
     """Explanations of some rows: a readable model a row, and how far to trust it.
 
     Made by `LimisExplainer.explain`. Indexing with a number gives one `Explanation`, with a slice or a list of
@@ -217,20 +238,6 @@ class Explanations:
     def to_json(self) -> str:
         """All cases as JSON: a list of objects, one a case."""
         return json.dumps([one.to_dict() for one in self], ensure_ascii=False, indent=1)
-
-    def to_html(self, path: Any = None, *, title: str = "Explanations") -> str:
-        """A self-contained page with a card a case; also written to ``path`` where one is given."""
-        from limis.report import page, write_text
-
-        html = page(self, title=title)
-        if path is not None:
-            write_text(path, html)
-        return html
-
-    def _repr_html_(self) -> str:
-        from limis.report import cards
-
-        return cards(self[:5], total=len(self))
 
     def to_shap(self) -> Any:
         """These contributions as a `shap.Explanation`, for shap's own plots."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,16 @@ from pandas.api import types
 from sklearn.utils import column_or_1d
 
 from limis.errors import InputError
+from limis.kinds import plain
 
 MOST_CLASSES = 100
+
+
+def find_class(label: Any, classes: Sequence[Any]) -> int | None:
+    """Where a class stands among all; its text will do, as a command line has nothing else. None: it is not there."""
+    same = [place for place, known in enumerate(classes) if plain(known) == plain(label)]
+    alike = [place for place, known in enumerate(classes) if str(known) == str(label)]
+    return next(iter([*same, *alike]), None)
 
 
 def read_labels(y: Any, n_rows: int, classes: list[Any] | None = None) -> tuple[np.ndarray, list[Any] | None]:

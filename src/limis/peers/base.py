@@ -13,8 +13,7 @@ import pandas as pd
 from limis.errors import InputError
 from limis.explainer import LimisExplainer
 from limis.explanation import Explanations
-from limis.given import checked_outputs
-from limis.labels import read_labels
+from limis.outputs import outputs_of
 from limis.rows import TrainingRows
 from limis.walk import LocalFits
 
@@ -85,13 +84,9 @@ def read_rows(training: TrainingRows, X: Any, outputs: Any = None) -> Rows:
     frame = table.read(X)
     values = table.values(frame)
     frame = training.in_training_types(frame)
-    known: np.ndarray | None
-    if outputs is not None and black_box.stands_for_labels:
-        known = read_labels(outputs, len(frame), black_box.classes)[0]
-    elif outputs is not None:
-        known = checked_outputs(outputs, len(frame), "outputs")
-    else:
-        known = black_box.outputs(frame) if black_box.can_be_asked else None
+    known = None
+    if outputs is not None or black_box.can_be_asked:
+        known = outputs_of(black_box, frame, outputs, "outputs")
     return Rows(frame, values, table.features(values), known)
 
 

@@ -12,10 +12,10 @@ import safetensors.numpy
 from limis import __version__
 from limis.blackbox import Along, BlackBox
 from limis.check import ChangeBound
-from limis.classes import ClassPart
 from limis.columns import Column
 from limis.errors import MissingExtraError, StoreError
 from limis.explainer import LimisExplainer
+from limis.one_output import OneOutput
 from limis.rows import TrainingRows
 from limis.store.container import Manifest, damaged, read, target_of, write
 from limis.store.frames import pack_frame, unpack_frame
@@ -175,13 +175,13 @@ def _pack_classes(explainer: LimisExplainer, shared: dict[str, np.ndarray]) -> d
     return arrays
 
 
-def _described(part: ClassPart) -> dict[str, Any]:
+def _described(part: OneOutput) -> dict[str, Any]:
     return {"bound": None if part.bound is None else part.bound.to_dict(), "nse": part.nse, "skill": part.skill}
 
 
 def _unpack_classes(
     manifest: Manifest, arrays: dict[str, np.ndarray], explainer: LimisExplainer
-) -> dict[Any, ClassPart]:
+) -> dict[Any, OneOutput]:
     training, parts = explainer.training_, []
     box = training.black_box
     expected = box.n_classes if box.has_several_classes else 0
@@ -194,8 +194,8 @@ def _unpack_classes(
         rows = training.of_class(place)
         model = unpack_local_model(manifest.weighting, arrays | own, rows, explainer)
         bound = None if described["bound"] is None else _unpack_bound(described["bound"])
-        measured = checked(ClassPart, {name: described[name] for name in ("nse", "skill")})
-        parts.append(ClassPart(rows, GlobalFit.of(rows), model, bound, **measured))
+        measured = checked(OneOutput, {name: described[name] for name in ("nse", "skill")})
+        parts.append(OneOutput(rows, GlobalFit.of(rows), model, bound, **measured))
     return dict(zip(box.classes or [], parts, strict=True)) if parts else {}
 
 

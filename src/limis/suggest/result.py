@@ -29,7 +29,7 @@ class Suggestion:
     probability_before: float | None  # of the wished class; None where there are no classes
     probability_after: float | None
     confirmed: bool  # whether the black box, asked about the changed row, says what is wished
-    source: str  # who thought of it: "slopes" for the explanation, else "search"
+    source: str  # who thought of it: "tree" or "slopes" for the explanation, else "search"
     distance: float  # how far it leads: rank-space Gower distances of the columns, summed
 
     @property

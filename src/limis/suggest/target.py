@@ -11,7 +11,7 @@ import numpy as np
 from limis.blackbox import Ahead, BlackBox
 from limis.columns import show_number
 from limis.errors import InputError
-from limis.kinds import plain
+from limis.labels import find_class
 
 _LEVEL = re.compile(r"\s*(>=|<=|>|<)\s*(\S+)\s*")
 _CURE = 'write a level such as "> 100" or "<= 3", or "up" or "down"'
@@ -102,12 +102,12 @@ def _class_target(target: Any, black_box: BlackBox, outputs: np.ndarray) -> Beyo
 
 
 def _place_of(target: Any, classes: list[Any]) -> int:
-    """Which class the user names; its text will do, as a command line has nothing else."""
-    words = [str(label) for label in classes]
-    same = [place for place, label in enumerate(classes) if plain(label) == plain(target)]
-    if not same and str(target) not in words:
-        raise InputError(f"target {target!r} is not a class of the model; its classes are {', '.join(words)}")
-    return same[0] if same else words.index(str(target))
+    """Which class the user names."""
+    place = find_class(target, classes)
+    if place is None:
+        words = ", ".join(map(str, classes))
+        raise InputError(f"target {target!r} is not a class of the model; its classes are {words}")
+    return place
 
 
 def _level_target(target: Any, black_box: BlackBox, outputs: np.ndarray, step: float) -> Beyond:

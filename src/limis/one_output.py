@@ -1,0 +1,53 @@
+"""What explains one output: rows, a local model, and what it is worth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from limis.changes import ColumnSystems
+from limis.check import ChangeBound
+from limis.progress import progress
+from limis.rows import TrainingRows
+from limis.training.choose import judge
+from limis.training.probes import ProbeRows
+from limis.walk import GlobalFit, LocalFits, LocalModel, fit_locally
+
+MIN_MEASURING = 2
+
+
+@dataclass(eq=False)
+class OneOutput:
+    """What explains one output: the only one, or that of one of several classes."""
+
+    training: TrainingRows
+    global_fit: GlobalFit
+    local_model: LocalModel
+    bound: ChangeBound | None = None
+    nse: float | None = None
+    skill: float | None = None
+
+    def fits(
+        self, values: np.ndarray, memory_limit: float, own: ColumnSystems | None = None, show: bool = False
+    ) -> LocalFits:
+        """The surrogates of rows, in blocks that fit into ``memory_limit`` GiB."""
+        blocks = []
+        with progress(len(values), "explaining", show) as bar:
+            for block in fit_locally(self.training, self.local_model, self.global_fit, values, memory_limit, own):
+                blocks.append(block)
+                bar.update(len(block.levels))
+        return LocalFits.join(blocks)
+
+    def measure(self, measuring: ProbeRows, memory_limit: float, rng: np.random.Generator) -> None:
+        """Skill, NSE and the bound on the error on changes, on probe rows that chose nothing."""
+        training = self.training
+        can_be_asked = training.black_box.can_be_asked
+        if len(measuring) < MIN_MEASURING:
+            self.bound = ChangeBound.unknown(training.unit) if can_be_asked else None
+            return
+        fits = self.fits(measuring.values, memory_limit)
+        numbers = judge(training.table, fits, measuring)
+        self.nse, self.skill = numbers["nse"], numbers["skill"]
+        if can_be_asked:
+            self.bound = ChangeBound.learn(training.table, fits, measuring, training.unit, rng)
