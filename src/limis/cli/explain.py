@@ -7,15 +7,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from limis import store
 from limis.class_explanations import ClassExplanations
-from limis.cli.models import MODEL_HELP, TRUST_HELP, load_model
+from limis.cli.opening import add_arguments, features_of, open_explainer
 from limis.cli.options import positive
 from limis.cli.tables import (
     WRITABLE,
-    as_seen,
-    check_input,
-    check_output,
     read_table,
     take_column,
     write_explanations,
@@ -67,11 +63,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("explainer", type=Path, metavar="EXPLAINER", help="a file that `limis fit` wrote")
-    parser.add_argument("rows", type=Path, metavar="ROWS", help="the rows to explain: .csv or .parquet")
-    parser.add_argument("-o", "--output-file", type=Path, metavar="FILE", help=f"where to write: {', '.join(WRITABLE)}")
-    parser.add_argument("--model", metavar="MODEL", help=f"{MODEL_HELP}. Not needed for a model inside EXPLAINER")
-    parser.add_argument("--trust-model", action="store_true", help=TRUST_HELP)
+    add_arguments(parser, "explain", WRITABLE)
     parser.add_argument("--outputs", metavar="COLUMN", help="column of ROWS with the model's outputs, as at fit")
     parser.add_argument(
         "--class",
@@ -86,27 +78,19 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         metavar="N",
         help="ask the model N more questions about each row, for reasons that foresee more (0)",
     )
-    parser.add_argument("--quiet", action="store_true", help="no progress and no remarks")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    if args.output_file is not None:
-        check_output(args.output_file, WRITABLE, inputs=(args.explainer, args.rows))
-    check_input(args.explainer)
-    check_input(args.rows)
-    model = None if args.model is None else load_model(args.model, args.trust_model)
-    explainer = store.load(args.explainer, model=model)
+    explainer = open_explainer(args, WRITABLE)
     training = explainer.training_
     rows = read_table(args.rows, like=training.frame)
     if args.output_file is not None and args.output_file.suffix.lower() in (".csv", ".parquet"):
         several = bool(explainer.by_class_) and args.one_class is None
         _check_names(rows, training.table.names, args.rows, several)
     outputs = None if args.outputs is None else take_column(rows.copy(), args.outputs, args.rows, "--outputs")
-    features = as_seen(rows, training.frame, args.rows)
-    if features.shape[1] == 0:
-        features = rows  # the explainer says what it misses
+    features = features_of(rows, explainer, args.rows)
     explainer.verbose = int(not args.quiet and len(rows) > ROWS_WORTH_A_BAR)
     found = explainer.explain(features, outputs=outputs, queries=args.queries)
     if args.one_class is not None:

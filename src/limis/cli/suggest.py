@@ -8,10 +8,9 @@ from typing import Any
 
 import pandas as pd
 
-from limis import store
-from limis.cli.models import MODEL_HELP, TRUST_HELP, load_model
+from limis.cli.opening import add_arguments, features_of, open_explainer
 from limis.cli.options import positive
-from limis.cli.tables import as_seen, check_input, check_output, read_table, replacing
+from limis.cli.tables import read_table, replacing
 from limis.errors import InputError
 from limis.report.words import printable
 from limis.suggest import Suggestions
@@ -56,8 +55,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("explainer", type=Path, metavar="EXPLAINER", help="a file that `limis fit` wrote")
-    parser.add_argument("rows", type=Path, metavar="ROWS", help="the rows to change: .csv or .parquet")
+    add_arguments(parser, "change", WRITABLE)
     parser.add_argument(
         "--target",
         metavar="WISH",
@@ -93,29 +91,19 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "--max-queries", type=positive, default=1000, metavar="N", help="questions to the model a row, at most (1000)"
     )
-    parser.add_argument("-o", "--output-file", type=Path, metavar="FILE", help=f"where to write: {', '.join(WRITABLE)}")
-    parser.add_argument("--model", metavar="MODEL", help=f"{MODEL_HELP}. Not needed for a model inside EXPLAINER")
-    parser.add_argument("--trust-model", action="store_true", help=TRUST_HELP)
-    parser.add_argument("--quiet", action="store_true", help="no progress and no remarks")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    if args.output_file is not None:
-        check_output(args.output_file, WRITABLE, inputs=(args.explainer, args.rows))
-    check_input(args.explainer)
-    check_input(args.rows)
-    model = None if args.model is None else load_model(args.model, args.trust_model)
-    explainer = store.load(args.explainer, model=model)
+    explainer = open_explainer(args, WRITABLE)
     training = explainer.training_
     if not training.black_box.can_be_asked:
         raise InputError(f"suggestions are checked on the model, which is not inside {args.explainer}; give --model")
     rows = read_table(args.rows, like=training.frame)
-    features = as_seen(rows, training.frame, args.rows)
     explainer.verbose = int(not args.quiet and len(rows) > ROWS_WORTH_A_BAR)
     found = explainer.suggest(
-        rows if features.shape[1] == 0 else features,  # the explainer says what it misses
+        features_of(rows, explainer, args.rows),
         args.target,
         immutable=[name for text in args.immutable for name in _names(text, training.table)],
         ranges=_ranges(args.ranges, training.table),
