@@ -16,6 +16,7 @@ from limis import InputError, LimisExplainer
 from limis.blackbox import BlackBox, centred, connect, softmax
 from limis.cli.main import main
 from limis.cli.text import render
+from limis.columns import show_number
 from limis.errors import BlackBoxError
 
 NAMES = ["barolo", "grignolino", "barbera"]
@@ -165,6 +166,14 @@ def test_a_suggestion_leads_to_the_class_that_is_wished(explainer, model, wine):
     confirmed = told.to_frame().query("confirmed")
     assert len(confirmed) > 0
     assert (model.predict(changed)[: len(changed)] == "barolo").sum() >= len(confirmed)
+    first = told[0]
+    chances = model.predict_proba(rows.iloc[:1])[0]
+    wished = list(model.classes_).index("barolo")
+    times = chances[wished] / np.delete(chances, wished).max()
+    np.testing.assert_allclose(np.exp(first.output), times, rtol=1e-3)
+    assert f"the model gives class barolo, which is wished, {show_number(times)} times the likeliest other class" in (
+        repr(first)
+    )
     with pytest.raises(InputError, match="3 classes, so a target is needed"):
         explainer.suggest(rows)
     with pytest.raises(InputError, match="no class 'merlot'"):

@@ -510,9 +510,9 @@ class LimisExplainer(BaseEstimator):
         X : DataFrame or array
             Rows with the columns seen in `fit`, in any order.
         target : default=None
-            What the black box should say. For a classifier a class; by default the one that a row does not have. For
-            values a level such as "> 100" or "<= 3", or "up" or "down" for a step beyond ``tolerance``. Rows that have
-            it already are left alone, and say so; if all have it, that is an error.
+            What the black box should say. For a classifier a class: of two by default the one that a row does not have,
+            of more it must be named. For values a level such as "> 100" or "<= 3", or "up" or "down" for a step beyond
+            ``tolerance``. Rows that have it already are left alone, and say so; if all have it, that is an error.
         immutable : list of str, default=()
             Columns that may not change.
         ranges : dict, default=None

@@ -31,7 +31,9 @@ Without -o, the suggestions are printed as text. With -o, the extension names th
                   are (so that ids stay), then row (counted from 0), rank, changes, n_changes,
                   distance, output_before, output_after, the wished class's probability_before
                   and probability_after, confirmed, source, goal, queries and reason. A row
-                  without any suggestion has one line, with rank 0 and the reason
+                  without any suggestion has one line, with rank 0 and the reason. Of more than
+                  two classes an output is the log of how many times as probable the wished class
+                  is as the likeliest other one, and there are no columns of probabilities
   .json           a list of objects, one a row, with the nearest training row that already has
                   the wished outcome
 
@@ -59,7 +61,8 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "--target",
         metavar="WISH",
-        help='a class, by default the one a row does not have; or for values a level such as "> 100", up or down',
+        help="a class, needed where there are more than two, else by default the one a row does not have; or for "
+        'values a level such as "> 100", up or down',
     )
     parser.add_argument(
         "--immutable", action="append", default=[], metavar="NAMES", help="columns that may not change, as in age,sex"

@@ -108,11 +108,15 @@ def _read_end(column: Column, end: Any, open_end: float) -> float:
         return open_end
     try:
         if column.kind == "number":
-            return float(end)
-        read = pd.to_datetime if column.kind == "date" else pd.to_timedelta
-        return float(to_numbers(pd.Series([read(end)]), column.name, column.kind)[0])
+            number = float(end)
+        else:
+            read = pd.to_datetime if column.kind == "date" else pd.to_timedelta
+            number = float(to_numbers(pd.Series([read(end)]), column.name, column.kind)[0])
     except (TypeError, ValueError):
-        raise InputError(f"ranges[{column.name!r}] has an end {end!r}, which is not a {column.kind}") from None
+        number = np.nan
+    if np.isnan(number):  # also of words such as "nan" and "NaT"
+        raise InputError(f"ranges[{column.name!r}] has an end {end!r}, which is not a {column.kind}")
+    return number
 
 
 def _read_levels(column: Column, given: Any) -> list[int]:
@@ -125,7 +129,11 @@ def _read_levels(column: Column, given: Any) -> list[int]:
 
 def _code_of(column: Column, level: Any) -> int:
     """The code of a level, given as itself or in words."""
-    value = None if is_missing(level) else plain(level)
+    if is_missing(level):
+        raise InputError(
+            f"ranges[{column.name!r}] lists {level!r}, and no column is ever moved to missing; leave it out"
+        )
+    value = plain(level)
     for code, known in enumerate(column.levels):
         if type(known) is type(value) and known == value:
             return code

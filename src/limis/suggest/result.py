@@ -10,7 +10,6 @@ from typing import Any, overload
 import numpy as np
 import pandas as pd
 
-from limis.columns import show_number
 from limis.kinds import is_missing, plain
 
 MOST_DIFFERENCES = 5
@@ -28,6 +27,7 @@ class Suggestion:
     output_after: float
     probability_before: float | None  # of the wished class; None where there are no classes
     probability_after: float | None
+    says: tuple[str, str]  # both outputs in words
     confirmed: bool  # whether the black box, asked about the changed row, says what is wished
     source: str  # who thought of it: "tree" or "slopes" for the explanation, else "search"
     distance: float  # how far it leads: rank-space Gower distances of the columns, summed
@@ -43,8 +43,7 @@ class Suggestion:
         return ", ".join(f"{name}: {before} -> {after}" for name, (before, after) in self.words.items())
 
     def __str__(self) -> str:
-        before = shown(self.output_before, self.probability_before)
-        after = shown(self.output_after, self.probability_after)
+        before, after = self.says
         return f"{self.text} ({'confirmed' if self.confirmed else 'not confirmed'}: {before} -> {after})"
 
     def to_dict(self) -> dict[str, Any]:
@@ -109,6 +108,7 @@ class RowSuggestions(Sequence[Suggestion]):
     goal: str  # what is wished, in words
     output: float  # what the black box says of the row as it is
     probability: float | None  # of the wished class
+    wish: str  # both in a sentence
     suggestions: list[Suggestion]
     has_goal: bool  # whether the row has what is wished as it is, so that nothing was searched
     reason: str  # why there is none that is confirmed; empty where there is
@@ -135,11 +135,7 @@ class RowSuggestions(Sequence[Suggestion]):
 
     def lines(self) -> list[str]:
         """All of it in plain sentences."""
-        says = shown(self.output, self.probability)
-        wish = f"the model says {says}; wished is {self.goal}"
-        if self.probability is not None:
-            wish = f"the model gives {self.goal}, which is wished, {says}"
-        told = [f"row {self.label}: {wish}"]
+        told = [f"row {self.label}: {self.wish}"]
         if self.reason:
             told.append(f"  {'left alone' if self.has_goal else 'not found'}: {self.reason}")
         told += [f"  {place}. {one}" for place, one in enumerate(self.suggestions, start=1)]
@@ -238,11 +234,6 @@ class Suggestions:
     def to_json(self) -> str:
         """All rows as JSON: a list of objects, one a row."""
         return json.dumps([row.to_dict() for row in self.rows], ensure_ascii=False, indent=1)
-
-
-def shown(output: float, probability: float | None) -> str:
-    """An output, by the probability of the wished class where there is one."""
-    return show_number(output) if probability is None else f"{probability:.1%}"
 
 
 def _plain(value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -14,6 +15,7 @@ from limis.errors import InputError
 from limis.labels import find_class
 
 _LEVEL = re.compile(r"\s*(>=|<=|>|<)\s*(\S+)\s*")
+MOST_EXPONENT = 700  # beyond it exp overflows
 _CURE = 'write a level such as "> 100" or "<= 3", or "up" or "down"'
 
 
@@ -33,7 +35,15 @@ class Target(Protocol):
         ...
 
     def probability(self, output: float, row: int) -> float | None:
-        """How probable an output makes the class that is wished for a row; None where there are no classes."""
+        """How probable an output makes the class that is wished for a row; None where it alone does not tell."""
+        ...
+
+    def says(self, output: float, row: int) -> str:
+        """An output in words."""
+        ...
+
+    def wish(self, output: float, row: int) -> str:
+        """What the black box says of a row and what is wished, in a sentence."""
         ...
 
 
@@ -61,11 +71,26 @@ class Beyond:
         return self.goals[row]
 
     def probability(self, output: float, row: int) -> float | None:
-        """The probability of the wished class; None where outputs are plain values."""
+        """The probability of the wished class; None where outputs are plain values or tell of several classes."""
         if not self.black_box.is_classifier or isinstance(self.black_box.view, Ahead):
             return None
         second = float(self.black_box.to_probability(np.array(output)))
         return second if self.above[row] else 1 - second
+
+    def says(self, output: float, row: int) -> str:
+        """A value, the probability of the wished class, or how it compares with the likeliest of several others."""
+        probability = self.probability(output, row)
+        if probability is not None:
+            return f"{probability:.1%}"
+        if isinstance(self.black_box.view, Ahead):
+            return f"{show_number(math.exp(min(output, MOST_EXPONENT)))} times the likeliest other class"
+        return show_number(output)
+
+    def wish(self, output: float, row: int) -> str:
+        """What the black box says of a row and what is wished, in a sentence."""
+        if self.black_box.is_classifier:
+            return f"the model gives {self.goal(row)}, which is wished, {self.says(output, row)}"
+        return f"the model says {self.says(output, row)}; wished is {self.goal(row)}"
 
 
 def read_target(target: Any, black_box: BlackBox, outputs: np.ndarray, step: float) -> Target:

@@ -13,7 +13,7 @@ from limis.explanation import Explanations
 from limis.perturb import gower_distance
 from limis.suggest.case import SEARCH, Case, Change, moved
 from limis.suggest.changed import ChangedRows
-from limis.suggest.result import Evidence, RowSuggestions, Suggestion, Suggestions, shown
+from limis.suggest.result import Evidence, RowSuggestions, Suggestion, Suggestions
 
 DIGITS = 6  # of a distance, which has no more
 
@@ -38,6 +38,7 @@ class Teller:
                     goal=case.target.goal(case.row),
                     output=case.output,
                     probability=case.target.probability(case.output, case.row),
+                    wish=case.target.wish(case.output, case.row),
                     suggestions=[
                         self._suggestion(case, change, asked, place) for place, change in enumerate(changes, first)
                     ],
@@ -67,14 +68,16 @@ class Teller:
 
     def _suggestion(self, case: Case, change: Change, asked: pd.DataFrame, place: int) -> Suggestion:
         """One suggestion, which is in a line of the changed rows."""
-        frame, columns = self.explained.frame, self._columns(case, change)
+        frame, columns, target = self.explained.frame, self._columns(case, change), case.target
+        before, after = case.output, case.outputs[change]
         return Suggestion(
             changes={c.name: (_value(c, frame, case.row), _value(c, asked, place)) for c in columns},
             words={c.name: (c.show(frame, case.row), c.show(asked, place)) for c in columns},
-            output_before=case.output,
-            output_after=case.outputs[change],
-            probability_before=case.target.probability(case.output, case.row),
-            probability_after=case.target.probability(case.outputs[change], case.row),
+            output_before=before,
+            output_after=after,
+            probability_before=target.probability(before, case.row),
+            probability_after=target.probability(after, case.row),
+            says=(target.says(before, case.row), target.says(after, case.row)),
             confirmed=change in case.confirmed,
             source=case.sources.get(change, SEARCH),
             distance=round(case.distance(change), DIGITS),
@@ -99,7 +102,7 @@ class Teller:
             came = "none came nearer to it than the row as it is"
         else:
             words = self._suggestion(case, nearest, self._asked([(case, nearest)]), 0)
-            came = f"the nearest, {words.text}, got to {shown(words.output_after, words.probability_after)}"
+            came = f"the nearest, {words.text}, got to {words.says[1]}"
         return f"none of {len(case.outputs):,} changes asked about reached {goal}; {came}"
 
     def _evidence(self, case: Case) -> Evidence | None:
