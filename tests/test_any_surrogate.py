@@ -1,5 +1,7 @@
 """Any scikit-learn regressor as the local model: what it can tell, and what it says it cannot."""
 
+import json
+
 import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, Ridge, RidgeClassifier
@@ -8,6 +10,7 @@ from sklearn.svm import SVR
 from sklearn.tree import DecisionTreeRegressor
 
 from limis import InputError, LimisExplainer
+from limis.cli.text import render
 from limis.errors import StoreError
 
 N = 200
@@ -59,6 +62,24 @@ def test_what_has_no_meaning_is_refused_and_the_rest_works(rows):
         _ = found.contributions
     with pytest.raises(InputError, match="no coefficients"):
         _ = found.coefficients
+
+
+@pytest.mark.parametrize(
+    ("regressor", "readings"),
+    [
+        (LinearRegression(), {"contributions", "coefficients", "intercept"}),
+        (DecisionTreeRegressor(max_depth=2), {"contributions"}),
+        (SVR(), set()),
+    ],
+    ids=str,
+)
+def test_every_form_tells_what_has_a_meaning(rows, regressor, readings):
+    _, found = explain(rows, regressor)
+    told = json.loads(found.to_json())
+    assert all({"contributions", "coefficients", "intercept", "rules"} & set(one) == readings for one in told)
+    assert any("contribution" in name for name in found.to_frame()) == ("contributions" in readings)
+    assert ("neither linear nor a tree" in found.to_html()) == (not readings)
+    assert "this row, as explained" in render(found[0], "Row 0")
 
 
 def test_processes_change_nothing(rows):

@@ -88,13 +88,18 @@ class RegressorFits(FunctionFits):
         """Whether all of them are linear."""
         return bool((self.telling == "linear").all())
 
+    @property
+    def has_contributions(self) -> bool:
+        """Whether all of them are linear or trees."""
+        return bool((self.telling != "").all())
+
     def predictions(self) -> np.ndarray:
         """g at the explained rows."""
         return self.said
 
     def weighted_differences(self) -> np.ndarray:
         """Each feature's part in the step from the level to the prediction: (rows, features)."""
-        if (self.telling == "").any():
+        if not self.has_contributions:
             name = type(getattr(self.functions[0], "model", None)).__name__
             raise InputError(
                 f"contributions have no meaning for {name}, which is neither linear nor a tree; what it says is in "

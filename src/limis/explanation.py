@@ -122,7 +122,10 @@ class Explanations(DrawsItself):
 
     def _need_coefficients(self) -> None:
         if not self.fits.has_coefficients:
-            raise InputError("these local models have no coefficients; trees have rules: found[0].rules()")
+            raise InputError(
+                "these local models have no coefficients"
+                + ("; trees have rules: found[0].rules()" if self.fits.has_rules else "")
+            )
 
     @cached_property
     def contributions(self) -> pd.DataFrame:
@@ -228,11 +231,12 @@ class Explanations(DrawsItself):
     # --- other forms ------------------------------------------------------------------------------
 
     def to_frame(self) -> pd.DataFrame:
-        """One flat row a case: outputs, contributions (as "contribution: column") and fidelity."""
+        """One flat row a case: outputs, contributions (as "contribution: column", if they have a meaning), fidelity."""
         parts: list[Any] = [] if self.outputs is None else [self.model_outputs]
         parts += [self.local_predictions, self.base_values, self.neighbourhood_shift]
-        trust = self.fidelity.assign(reasons=self.fidelity["reasons"].map("; ".join))
-        parts += [self.contributions.add_prefix("contribution: "), trust]
+        if self.fits.has_contributions:
+            parts.append(self.contributions.add_prefix("contribution: "))
+        parts.append(self.fidelity.assign(reasons=self.fidelity["reasons"].map("; ".join)))
         return pd.concat(parts, axis=1)
 
     def to_json(self) -> str:

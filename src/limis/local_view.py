@@ -148,9 +148,8 @@ def as_dict(one: Explanation) -> dict[str, Any]:
         "local_prediction": one.local_prediction,
         "base_value": one.base_value,
         "neighbourhood_shift": one.neighbourhood_shift,
-        "contributions": {str(name): float(value) for name, value in one.contributions.items()},
+        **_readings(one),
         "status": {str(name): word for name, word in one.status.items() if word},
-        **(_linear(one) if one.all.fits.has_coefficients else {"rules": [vars(rule) for rule in one.rules()]}),
         "fidelity": finite,
         "training_rows": [
             {"row": int(row), "weight": float(weight)}
@@ -159,12 +158,19 @@ def as_dict(one: Explanation) -> dict[str, Any]:
     }
 
 
-def _linear(one: Explanation) -> dict[str, Any]:
-    return {
-        "coefficients": [
+def _readings(one: Explanation) -> dict[str, Any]:
+    """All that this kind of local model can be read by."""
+    fits = one.all.fits
+    found: dict[str, Any] = {}
+    if fits.has_contributions:
+        found["contributions"] = {str(name): float(value) for name, value in one.contributions.items()}
+    if fits.has_rules:
+        found["rules"] = [vars(rule) for rule in one.rules()]
+    if fits.has_coefficients:
+        found["coefficients"] = [
             {"column": column, "level": level, "value": float(value)}
             for (column, level), value in zip(one.all.training.table.feature_names, one.coefficients, strict=True)
             if np.isfinite(value)
-        ],
-        "intercept": float(one.all.intercepts.iloc[one.row]),
-    }
+        ]
+        found["intercept"] = float(one.all.intercepts.iloc[one.row])
+    return found

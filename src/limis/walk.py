@@ -51,6 +51,16 @@ class LocalFits:
         """Whether the coefficients are what the surrogates are."""
         return True
 
+    @property
+    def has_contributions(self) -> bool:
+        """Whether it has a meaning to say what each column adds."""
+        return True
+
+    @property
+    def has_rules(self) -> bool:
+        """Whether the surrogates can be read as if-then rules."""
+        return False
+
     def predictions(self) -> np.ndarray:
         """g at the explained rows."""
         return self.levels + self.weighted_differences().sum(axis=1)

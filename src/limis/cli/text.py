@@ -26,14 +26,19 @@ def render(one: Explanation, heading: str, note: str = "") -> str:
         _rule(heading),
         *_prediction(one, numbers, note),
         "",
-        *(_steps(one, numbers) if one.all.fits.has_coefficients else _rules(one, numbers)),
+        *(_rules(one, numbers) if one.all.fits.has_rules else _steps(one, numbers)),
         "",
         *_differences(one),
         "",
-        *([*_reasons(one, numbers), ""] if one.all.fits.has_coefficients else []),
+        *([*_reasons(one, numbers), ""] if _has_reasons(one) else []),
         *_trust(one, numbers),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _has_reasons(one: Explanation) -> bool:
+    """Rules say it all; other models give reasons where these have a meaning."""
+    return one.all.fits.has_contributions and not one.all.fits.has_rules
 
 
 def class_name(black_box: BlackBox) -> str:

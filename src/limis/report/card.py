@@ -13,7 +13,6 @@ from limis.local_view import FIXED, UNKNOWN_HERE
 from limis.report.chart import Bar, bars, shown_reasons
 from limis.report.tree import Drawing, draw
 from limis.report.words import Numbers, count, percent
-from limis.trees.fits import TreeFits
 
 MOST_APART = 3
 CLEARLY_APART = 0.1  # standard deviations, or share of the weight
@@ -97,7 +96,7 @@ def card(one: Explanation, numbers: Numbers) -> Card:
     """Everything the card of one explanation says."""
     found, fidelity = one.all, one.fidelity
     empty = bool(found.fits.empty[one.row])
-    shown, rest = shown_reasons(one)
+    shown, rest = shown_reasons(one) if found.fits.has_contributions else ([], None)
     bound = float(fidelity.get("change_error_bound", np.inf))
     columns = [name for reason in shown for name in reason.columns][:TABLE_COLUMNS]
     return Card(
@@ -113,8 +112,8 @@ def card(one: Explanation, numbers: Numbers) -> Card:
         apart=[] if empty else _apart(one),
         own_step=numbers.signed(one.local_prediction - one.base_value),
         bars=bars(shown, rest, numbers, SMALL_BAR * found.training.output_deviation),
-        tree=draw(one, numbers) if isinstance(found.fits, TreeFits) else None,
-        notes=[] if isinstance(found.fits, TreeFits) else _notes(one),
+        tree=draw(one, numbers) if found.fits.has_rules else None,
+        notes=[] if found.fits.has_rules else _notes(one),
         bound=numbers.show(bound) if np.isfinite(bound) else None,
         tolerance=numbers.show(found.tolerance),
         in_tolerance=bound <= found.tolerance,

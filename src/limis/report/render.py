@@ -13,7 +13,6 @@ from limis.class_explanations import ClassExplanations
 from limis.explanation import Explanations
 from limis.report.card import MEANINGS, card, class_names
 from limis.report.words import Numbers, count, percent, printable
-from limis.trees.fits import TreeFits
 
 Explained = Explanations | ClassExplanations
 
@@ -81,7 +80,7 @@ def _render(template: str, explanations: Explained, **more: Any) -> str:
             classes=class_names(box),
             is_labels=box.is_classifier and box.reads == "values",
             meanings=MEANINGS,
-            trees=isinstance(_first(explanations).fits, TreeFits),
+            trees=_first(explanations).fits.has_rules,
             **more,
         )
     )

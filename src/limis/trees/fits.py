@@ -41,6 +41,11 @@ class TreeFits(LocalFits):
         """Trees have none."""
         return False
 
+    @property
+    def has_rules(self) -> bool:
+        """A leaf is a rule."""
+        return True
+
     def predictions(self) -> np.ndarray:
         """g at the explained rows."""
         return self.trees.value[np.arange(len(self.levels)), self.leaves(), 0]

@@ -69,7 +69,7 @@ def nodes(one: Explanation) -> dict[int, Node]:
     """The nodes of an explanation's tree, by place, from the root down."""
     fits, row = one.all.fits, one.row
     if not isinstance(fits, TreeFits):
-        raise InputError('only trees have rules; explain with surrogate="tree"')
+        raise InputError('rules are read off the trees of surrogate="tree" alone')
     trees = fits.trees
     path = set(fits.paths()[row].tolist())
     columns = one.all.training.table.columns
