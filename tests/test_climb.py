@@ -72,6 +72,20 @@ def test_a_change_goes_just_far_enough(explainer, refused):
         assert 50 < after <= 53  # the lowest incomes above 50 that training rows have
 
 
+def test_where_no_leaf_has_the_wished_outcome_the_best_leaves_stand_in(people):
+    def rent(rows):
+        return 3.0 * (rows["income"] > 50) + 2.0 * (rows["home"].astype(object) == "owner")
+
+    poor = people[N:][(people[N:]["income"] <= 50) & (people[N:]["home"] != "owner")]
+    explainer = LimisExplainer(rent, surrogate="tree", max_depth=1).fit(people[:N])
+    for row in explainer.suggest(poor, target="> 4"):  # a single split cannot tell of 5, which takes both
+        asked, confirmed = row.proposed["tree"]
+        assert asked > 0
+        assert confirmed == 0
+        assert row.confirmed
+        assert set(row[0].changes) == {"income", "home"}
+
+
 def parents(place):
     return [] if place == 0 else [(place - 1) // 2, *parents((place - 1) // 2)]
 

@@ -534,7 +534,7 @@ class LimisExplainer(BaseEstimator):
         -------
         Suggestions
             For each row those that change few columns first, then those that lead less far. Where none was found, the
-            reason and what the explanation thought would do, marked as not confirmed.
+            reason and what the explanation proposed, marked as not confirmed.
 
         Examples
         --------

@@ -12,15 +12,17 @@ from limis.table import Table
 from limis.trees.fits import TreeFits
 from limis.trees.view import Node, Side, nodes
 
-MOST_LEAVES = 8
+MOST_CHANGES = 8
+NEXT_BEST = 3
 
 
 def from_tree(case: Case) -> list[Change]:
-    """For each leaf with the wished outcome, the nearest first, the change that leads there.
+    """For each leaf with the wished outcome, the nearest first, two changes that lead there.
 
     Near are leaves with few edges between: up from the row's own leaf to the node where the ways part, and down again.
-    Where the row does not meet a condition on the way down, the nearest value that does is taken. A leaf that no
-    allowed change leads to is passed over.
+    Where the row does not meet a condition on the way down, one change takes the nearest value that does, as in the
+    paper, and the other the middle one: black boxes are ragged where they jump. A leaf that no allowed change leads to
+    is passed over. Where no leaf has the wished outcome, those that come nearest to it stand in.
     """
     if not isinstance(case.explained.fits, TreeFits):
         return []
@@ -31,10 +33,11 @@ def from_tree(case: Case) -> list[Change]:
     if isinstance(case.explained.training.black_box.view, Ahead):
         # The tree tells of the class alone, the target of how far it is ahead of the others: steps are what they share.
         answers = case.output + answers - tree[own].value
-    reached = case.target.gap(answers, case.row) < 0 if leaves else np.empty(0, dtype=bool)
-    near = sorted((_edges(own, place), place) for place, will_do in zip(leaves, reached, strict=True) if will_do)
-    changes = [_change(case, _conditions(tree, place)) for _, place in near[:MOST_LEAVES]]
-    return list(dict.fromkeys(change for change in changes if change))
+    gaps = case.target.gap(answers, case.row).tolist() if leaves else []
+    near = sorted((_edges(own, place), place) for place, gap in zip(leaves, gaps, strict=True) if gap < 0)
+    chosen = [place for _, place in near or sorted(zip(gaps, leaves, strict=True))[:NEXT_BEST]]
+    changes = [change for place in chosen for change in _changes(case, _conditions(tree, place))]
+    return list(dict.fromkeys(change for change in changes if change))[:MOST_CHANGES]
 
 
 def _edges(one: int, other: int) -> int:
@@ -57,11 +60,11 @@ def _conditions(tree: dict[int, Node], place: int) -> list[Side]:
     return sides[::-1]
 
 
-def _change(case: Case, conditions: list[Side]) -> Change | None:
-    """The nearest allowed options that meet all conditions; None where there are none."""
+def _changes(case: Case, conditions: list[Side]) -> list[Change]:
+    """The nearest and the middle one of the allowed options that meet all conditions; nothing where there are none."""
     table = case.explained.training.table
     place = {name: j for j, name in enumerate(table.names)}
-    steps = []
+    nearest, middle = [], []
     for number, own in enumerate(case.options):
         here = [side for side in conditions if place[side.column] in own.unit.columns]
         if all(bool(_meets(table, side, case.values[[place[side.column]]])[0]) for side in here):
@@ -72,13 +75,15 @@ def _change(case: Case, conditions: list[Side]) -> Change | None:
             will_do &= _meets(table, side, own.unit.values[:, column])
         options = np.flatnonzero(will_do)
         if len(options) == 0:
-            return None
-        steps.append((number, int(options[own.distance[options].argmin()])))
+            return []
+        options = options[np.argsort(own.distance[options], kind="stable")]
+        nearest.append((number, int(options[0])))
+        middle.append((number, int(options[len(options) // 2])))
     met = {j for own in case.options for j in own.unit.columns}
     others = [side for side in conditions if place[side.column] not in met]
     if not all(bool(_meets(table, side, case.values[[place[side.column]]])[0]) for side in others):
-        return None  # a column that must not change stands in the way
-    return tuple(steps)
+        return []  # a column that must not change stands in the way
+    return [tuple(nearest), tuple(middle)]
 
 
 def _meets(table: Table, side: Side, values: np.ndarray) -> np.ndarray:

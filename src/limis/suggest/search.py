@@ -30,7 +30,7 @@ WIDE = Breadth(partners=4, beam=24, asked=120, sizes=8)
 
 
 def search(case: Case, n: int) -> Questions[list[Change]]:
-    """Up to ``n`` changes that reach the target, made as small as they get, or what the explanation thought would."""
+    """Up to ``n`` changes that reach the target, made as small as they get, or what the explanation proposed."""
     yield from _propose(case)
     singles = sorted(case.singles, key=lambda change: (case.singles[change], change))
     yield _leading(case, singles)
