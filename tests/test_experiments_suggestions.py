@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from limis.experiments import EXPERIMENTS, Scope, suggested_people, suggestions
+from limis.experiments import EXPERIMENTS, Scope, black_boxes, suggested_people, suggestions
 from limis.experiments.page import markdown
 from limis.table import Table
 
@@ -15,7 +15,7 @@ SMALL = Scope(seeds=1, tests=3, quick=True)
 def small(monkeypatch):
     pytest.importorskip("xgboost")
     monkeypatch.setattr(suggestions, "QUICK_ROWS", 200)
-    monkeypatch.setattr(suggestions, "QUICK_TREES", 5)
+    monkeypatch.setattr(black_boxes, "QUICK_TREES", 5)
     monkeypatch.setattr(suggested_people, "PEOPLE", 3)
 
 

@@ -3,7 +3,11 @@
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
+
+from limis.datasets.splits import split_rows
 
 __all__ = ["Dataset"]
 
@@ -17,7 +21,7 @@ class Dataset:
     name : str
         Short name.
     frame : DataFrame
-        The features, with the columns' original names.
+        The features; under the columns' original names where they have names.
     target : Series
         What is to be predicted, on the same index.
     task : {"classification", "regression"}
@@ -28,6 +32,9 @@ class Dataset:
         How to cite the data.
     licence : str
         Under which terms it may be used.
+    own_test_rows : int, default=0
+        So many of the last rows were published to test on, and `split` keeps them for that. 0 where it draws the
+        test rows itself.
     """
 
     name: str
@@ -37,6 +44,32 @@ class Dataset:
     description: str
     citation: str
     licence: str
+    own_test_rows: int = 0
+
+    def split(
+        self, random_state: int | np.random.Generator | None = None
+    ) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+        """Divide the rows into training, probe and test rows: 72%, 8% and 20%.
+
+        Where the data comes with test rows of its own, those are the test rows in every division, and the others
+        are divided into training and probe rows in the same ratio, 9 to 1.
+
+        Parameters
+        ----------
+        random_state : int, numpy Generator or None
+            Decides which row goes where.
+
+        Returns
+        -------
+        training, probe, test : ndarray
+            Row numbers of each part, in increasing order.
+        """
+        n = len(self.frame)
+        if not self.own_test_rows:
+            training, probe, test = split_rows(n, random_state=random_state)
+            return training, probe, test
+        training, probe = split_rows(n - self.own_test_rows, (0.9, 0.1), random_state)
+        return training, probe, np.arange(n - self.own_test_rows, n)
 
     def __repr__(self) -> str:
         rows, columns = self.frame.shape

@@ -1,47 +1,54 @@
 """Rain in Australia: will it rain tomorrow? Read from a folder, since the data may not be passed on."""
 
+import io
 import os
-from pathlib import Path
 
 import pandas as pd
 
 from limis.datasets.base import Dataset
-from limis.errors import InputError
+from limis.datasets.files import RawFile, read_raw
 
-__all__ = ["data_folder", "load_weather"]
+__all__ = ["load_weather"]
 
 # The date and the place, an amount that gives the label away, and columns that are missing almost half of the time.
 DROPPED = ["Date", "Location", "RISK_MM", "Evaporation", "Sunshine", "Cloud9am", "Cloud3pm"]
-FILE = "weather/weatherAUS.csv.gz"
+FILE = RawFile(
+    "weather/weatherAUS.csv",
+    ("a4f2b071196fef2a06849899187ff91dbcb097baf573e49391f0b75692fecb2b",),
+    by_hand='get weatherAUS.csv of "Rain in Australia" from Kaggle '
+    "(https://www.kaggle.com/datasets/jsphyg/weather-dataset-rattle-package, the version with 142,193 rows and the "
+    "column RISK_MM) and save it under that name",
+)
 
 
-def data_folder() -> Path:
-    """Where data sets are that limis does not bring along: ``LIMIS_DATA``, else ``../shared/data``."""
-    return Path(os.environ.get("LIMIS_DATA", "../shared/data"))
+def load_weather(folder: str | os.PathLike[str] | None = None) -> Dataset:
+    """Load the weather of Australian stations: 112,925 days, with 16 columns each.
 
-
-def load_weather(folder: Path | None = None) -> Dataset:
-    """Load the weather of Australian stations, as the paper prepares it: rows with nothing missing.
+    Columns have their original names.
 
     Parameters
     ----------
-    folder : Path, default=None
-        Holds ``weather/weatherAUS.csv.gz``; `data_folder` where not given.
+    folder : path, default=None
+        Holds ``weather/weatherAUS.csv`` or the same with ``.gz``; `data_folder` where not given.
 
     Returns
     -------
     Dataset
-        The target is "No" or "Yes".
+        The target is "No" or "Yes": whether it rains the day after.
 
     Raises
     ------
     InputError
-        If the file is not there.
+        If the file is not there or is another one. It may not be passed on, and is never downloaded.
+
+    Notes
+    -----
+    Of 142,193 days those are left on which nothing is missing, after leaving out the date, the place, ``RISK_MM``,
+    which gives the label away, and four columns that are missing almost half of the time: ``Evaporation``,
+    ``Sunshine``, ``Cloud9am`` and ``Cloud3pm``. Rows and labels are then as many as in the paper. One-hot encoding
+    gives 62 columns, two of them for ``RainToday``; the paper has 61, one of them for it.
     """
-    path = (data_folder() if folder is None else folder) / FILE
-    if not path.exists():
-        raise InputError(f"{path} is not there; set LIMIS_DATA to the folder that holds {FILE}")
-    frame = pd.read_csv(path).drop(columns=DROPPED).dropna().reset_index(drop=True)
+    frame = pd.read_csv(io.BytesIO(read_raw(FILE, folder))).drop(columns=DROPPED).dropna().reset_index(drop=True)
     target = frame.pop("RainTomorrow")
     return Dataset(
         name="weather",

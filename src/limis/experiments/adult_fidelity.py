@@ -12,7 +12,7 @@ import pandas as pd
 
 from limis.datasets import load_adult, split_rows
 from limis.experiments import figures
-from limis.experiments.black_boxes import fit_xgboost_classifier
+from limis.experiments.black_boxes import fit_black_box
 from limis.experiments.experiment import Experiment
 from limis.experiments.protocol import Scope
 from limis.experiments.runs import Arrays, Run, key_of
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 MEASURES = ("nse", "lmae", "skill", "fit_seconds", "explain_ms")
 QUERIES = 200
-QUICK_ROWS, QUICK_TREES = 600, 50
+QUICK_ROWS = 600
 
 # From rows and the black box's outputs to local models, with the table whose features they are in.
 Explain = Callable[[pd.DataFrame, np.ndarray], tuple[Table, LocalFits]]
@@ -90,9 +90,7 @@ class AdultRun:
         if self.quick:
             train, probe = train[:QUICK_ROWS], probe[: QUICK_ROWS // 10]
         income = (data.target == ">50K").to_numpy(dtype=int)
-        model = fit_xgboost_classifier(
-            train, income[train.index], n_jobs=1, n_trees=QUICK_TREES if self.quick else 1000
-        )
+        model = fit_black_box("XGBoost", "classification", train, income[train.index], n_jobs=1, quick=self.quick)
         return train, probe, test.sample(min(self.tests, len(test)), random_state=self.seed), model
 
     def outcome(self, found: Arrays) -> pd.DataFrame:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from limis.errors import InputError
 from limis.experiments.adult_fidelity import ADULT
+from limis.experiments.data_statistics import DATA_STATISTICS
 from limis.experiments.experiment import Experiment
 from limis.experiments.recovery import RECOVERY
 from limis.experiments.selection import SELECTION
@@ -14,7 +15,7 @@ from limis.experiments.suggestions import SUGGESTIONS
 from limis.experiments.training_studies import TRAINING
 from limis.experiments.tree_fidelity import TREES
 
-REAL = (ADULT, TREES, SUGGESTIONS, PEOPLE_TABLE)
+REAL = (DATA_STATISTICS, ADULT, TREES, SUGGESTIONS, PEOPLE_TABLE)
 EXPERIMENTS: dict[str, Experiment] = {one.name: one for one in (*RECOVERY, *SELECTION, *TRAINING, *REAL)}
 GROUPS = {
     "all-synthetic": [name for name, one in EXPERIMENTS.items() if one.synthetic],

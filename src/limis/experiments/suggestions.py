@@ -12,7 +12,7 @@ import pandas as pd
 from limis.columns import Column
 from limis.datasets import load_adult, split_rows
 from limis.experiments import figures
-from limis.experiments.black_boxes import fit_xgboost_classifier
+from limis.experiments.black_boxes import fit_black_box
 from limis.experiments.experiment import Experiment
 from limis.experiments.protocol import Scope
 from limis.experiments.runs import Arrays, Run, key_of
@@ -33,7 +33,7 @@ REJECTED = 500
 BLOCK = 50  # rows of one run of DiCE, which takes seconds for some
 _COSTS = {"LIMIS (tree)": 120.0, "LIMIS (default)": 110.0, "DiCE genetic": 100.0, "DiCE random": 15.0}
 MOST_COLUMNS = 8
-QUICK_ROWS, QUICK_TREES, QUICK_REJECTED, QUICK_CALLS = 400, 30, 10, 100
+QUICK_ROWS, QUICK_REJECTED, QUICK_CALLS = 400, 10, 100
 
 
 @dataclass(eq=False)
@@ -54,7 +54,7 @@ class Task:
         if quick:
             train, probe = train[:QUICK_ROWS], probe[: QUICK_ROWS // 10]
         income = (data.target == ">50K").to_numpy(dtype=int)
-        model = fit_xgboost_classifier(train, income[train.index], n_jobs=1, n_trees=QUICK_TREES if quick else 1000)
+        model = fit_black_box("XGBoost", "classification", train, income[train.index], n_jobs=1, quick=quick)
         rejected = test[model.predict(test) == 0].sample(frac=1, random_state=seed)
         return cls(train, probe, rejected, model, quick)
 

@@ -12,7 +12,7 @@ import pandas as pd
 
 from limis.datasets import Dataset, load_adult, load_weather
 from limis.experiments import figures
-from limis.experiments.black_boxes import fit_xgboost_classifier
+from limis.experiments.black_boxes import fit_black_box
 from limis.experiments.experiment import Experiment
 from limis.experiments.protocol import PIECEWISE, Problem, Scope
 from limis.experiments.runs import Arrays, Run, key_of
@@ -29,7 +29,7 @@ POSITIVE = {"Adult": ">50K", "Weather": "Yes"}
 REAL_ROWS, SYNTHETIC_ROWS = 5_000, 1_000
 MOST_TESTS = 300  # LIME takes a fifth of a second for each
 MEASURES = ("nse", "lmae", "skill", "explain_ms")
-QUICK_ROWS, QUICK_TREES, QUICK_SAMPLES = 500, 30, 200
+QUICK_ROWS, QUICK_SAMPLES = 500, 200
 
 
 @dataclass
@@ -107,7 +107,7 @@ class TreeRun:
             data.frame.iloc[part] for part in np.split(order, [n, n + n // 10, n + n // 10 + self.tests])[:3]
         )
         label = (data.target == POSITIVE[self.data]).to_numpy(dtype=int)
-        model = fit_xgboost_classifier(train, label[train.index], n_jobs=1, n_trees=QUICK_TREES if self.quick else 1000)
+        model = fit_black_box("XGBoost", "classification", train, label[train.index], n_jobs=1, quick=self.quick)
         return _Task(train, probe, test, model)
 
     def outcome(self, found: Arrays) -> pd.DataFrame:
