@@ -1,0 +1,183 @@
+"""Every way to explain a black box on real data, in groups that run apart; peers are chosen on probe rows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.ensemble import HistGradientBoostingRegressor
+
+from limis.experiments.methods import QUICK_PLAN
+from limis.experiments.real_problem import RealProblem
+from limis.explainer import LimisExplainer
+from limis.explanation import Explanations
+from limis.metrics import nse
+from limis.peers import GlobalModel, Lime, LocalMean, Maple, Silo
+from limis.peers.global_models import GlobalTree
+from limis.table import Table
+from limis.training import ProbeRows
+from limis.training.plans import PLANS
+from limis.training.trainer import train
+from limis.trees.fits import TreeModel
+from limis.trees.inputs import TreeInputs
+from limis.walk import LocalFits, OneScale
+
+Surrogate = Literal["ridge", "tree"]
+SURROGATES: tuple[Surrogate, ...] = ("ridge", "tree")
+# The ridge's penalty as published with SILO and MAPLE, and the LIMIS paper's.
+ALPHAS = (0.001, 1.0)
+CHOOSING, CHOOSING_LIME = 300, 30  # probe rows that peers' options are chosen on
+LIME_TESTS = 200
+QUICK_SAMPLES, QUICK_BOOSTER = 200, 20
+
+
+@dataclass
+class Explained:
+    """What a method says of the test rows, or of the first of them."""
+
+    method: str
+    local: np.ndarray  # (rows,) g at the row
+    foreseen: np.ndarray  # (moves of these rows,) g(moved) − g(row)
+    near: np.ndarray  # (rows × neighbours,) g of the row at its neighbours
+    fit_seconds: float
+    explain_ms: float
+    options: str = ""
+
+
+def default(problem: RealProblem, surrogate: Surrogate, device: str) -> Iterator[Explained]:  # noqa: ARG001 - CPU
+    """The explainer as a user gets it."""
+    explainer = LimisExplainer(problem.model, surrogate=surrogate, n_jobs=1, random_state=problem.seed)
+    started = time.perf_counter()
+    explainer.fit(problem.train, probe_rows=problem.probe)
+    yield _explained(problem, "LIMIS (default)", explainer.explain, time.perf_counter() - started)
+
+
+def paper(problem: RealProblem, surrogate: Surrogate, device: str) -> Iterator[Explained]:
+    """The released code's LIMIS, trained with the ridge; trees are fitted on the rows as it weighs them."""
+    explainer = problem.plain_explainer()
+    plan = replace(PLANS["pairwise-released"], penalty=1.0)
+    plan = replace(plan, **QUICK_PLAN) if problem.quick else plan
+    values = explainer.training_.table.values(problem.probe)
+    started = time.perf_counter()
+    weighting, _ = train(
+        explainer.training_,
+        ProbeRows(values, problem.answers.probe),
+        explainer.global_fit_,
+        plan,
+        problem.seed,
+        device=device,
+    )
+    seconds = time.perf_counter() - started
+    base = OneScale(weighting)
+    trees = surrogate == "tree"
+    explainer.local_model_ = TreeModel(base, TreeInputs.learn(explainer.training_)) if trees else base
+    yield _explained(problem, "LIMIS (paper)", explainer.explain, seconds)
+
+
+def forests(problem: RealProblem, surrogate: Surrogate, device: str) -> Iterator[Explained]:  # noqa: ARG001 - CPU
+    """SILO and MAPLE, at the better of two penalties, and the simple ones that every explanation must beat."""
+    plain = problem.plain_explainer()
+    held_out: dict[str, Any] = {"validation": problem.probe, "validation_outputs": problem.answers.probe}
+    shared: dict[str, Any] = {"local_model": surrogate, "n_jobs": 1, "random_state": problem.seed}
+    kinds: dict[str, Callable[..., Any]] = {"SILO": Silo, "MAPLE": partial(Maple, **held_out)}
+    for name, kind in kinds.items():
+        started = time.perf_counter()
+        options = [{"alpha": alpha} for alpha in ALPHAS] if surrogate == "ridge" else [{}]
+        peers = {str(option): kind(plain, **shared, **option) for option in options}
+        seconds = (time.perf_counter() - started) / len(peers)
+        best = _better(problem, peers, CHOOSING)
+        yield _explained(problem, name, peers[best].explain, seconds, options=best)
+    yield _explained(problem, "local mean", LocalMean(plain).explain)
+    everywhere = GlobalModel(plain) if surrogate == "ridge" else GlobalTree(plain)
+    yield _explained(problem, f"global {surrogate}", everywhere.explain)
+    yield _ceiling(problem, plain)
+
+
+def lime(problem: RealProblem, surrogate: Surrogate, device: str) -> Iterator[Explained]:  # noqa: ARG001 - CPU
+    """LIME with or without quartiles, whichever is better on probe rows, for the first of the test rows."""
+    asking = LimisExplainer(problem.model, weighting="forest", n_jobs=1, random_state=problem.seed)
+    asking.fit(problem.train, probe_rows=problem.probe)
+    samples: dict[str, Any] = {"num_samples": QUICK_SAMPLES} if problem.quick else {}
+    peers = {
+        str({"discretise": whether}): Lime(
+            asking, local_model=surrogate, discretise=whether, random_state=problem.seed, **samples
+        )
+        for whether in (True, False)
+    }
+    best = _better(problem, peers, CHOOSING_LIME)
+    yield _explained(problem, "LIME", peers[best].explain, options=best, tests=LIME_TESTS)
+
+
+GROUPS: dict[str, Callable[[RealProblem, Surrogate, str], Iterator[Explained]]] = {
+    "LIMIS (default)": default,
+    "LIMIS (paper)": paper,
+    "SILO, MAPLE and simple ones": forests,
+    "LIME": lime,
+}
+
+
+def _better(problem: RealProblem, peers: dict[str, Any], rows: int) -> str:
+    """The one that follows the black box best at probe rows."""
+    if len(peers) == 1:
+        return next(iter(peers))
+    frame, outputs = problem.probe.iloc[:rows], problem.answers.probe[:rows]
+    found = {
+        name: nse(outputs, peer.explain(frame, outputs=outputs).fits.predictions()) for name, peer in peers.items()
+    }
+    return max(found, key=lambda name: found[name])
+
+
+def _explained(
+    problem: RealProblem,
+    method: str,
+    explain: Callable[..., Explanations],
+    fit_seconds: float = np.nan,
+    options: str = "",
+    tests: int | None = None,
+) -> Explained:
+    answers = problem.answers
+    n = min(len(answers.test), tests or len(answers.test))
+    started = time.perf_counter()
+    found = explain(problem.test.iloc[:n], outputs=answers.test.outputs[:n])
+    spent = 1000 * (time.perf_counter() - started) / n
+    table, fits = found.training.table, found.fits
+    return Explained(method, *_says(problem, table, fits, n), fit_seconds, spent, options)
+
+
+def _says(problem: RealProblem, table: Table, fits: LocalFits, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """g at the first test rows, its changes on their moves, and g at their neighbours."""
+    answers = problem.answers
+    asked, local = answers.test.asked, fits.predictions()
+    assert asked is not None
+    own = asked.rows < n
+    foreseen = fits.changes(asked.rows[own], table.features(asked.values[own]))
+    neighbours = len(answers.near) // len(answers.test)
+    rows = np.repeat(np.arange(n), neighbours)
+    near = local[rows] + fits.changes(rows, table.features(answers.near_values[: len(rows)]))
+    return local, foreseen, near
+
+
+def _ceiling(problem: RealProblem, plain: LimisExplainer) -> Explained:
+    """A booster fitted to the black box's outputs: what can be foreseen by a model that cannot be read."""
+    training, answers = plain.training_, problem.answers
+    table, test, asked = training.table, answers.test, answers.test.asked
+    assert asked is not None
+    booster = HistGradientBoostingRegressor(
+        max_iter=QUICK_BOOSTER if problem.quick else 2000,
+        learning_rate=0.05,
+        max_leaf_nodes=63,
+        early_stopping=True,
+        n_iter_no_change=50,
+        random_state=problem.seed,
+    )
+    started = time.perf_counter()
+    booster.fit(table.features(training.values), answers.train)
+    seconds = time.perf_counter() - started
+    local = booster.predict(table.features(test.values))
+    foreseen = booster.predict(table.features(asked.values)) - local[asked.rows]
+    near = booster.predict(table.features(answers.near_values))
+    return Explained("booster (unreadable)", local, foreseen, near, seconds, np.nan)

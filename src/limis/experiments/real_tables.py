@@ -1,0 +1,125 @@
+"""From what methods say of test rows to tables: means over seeds, paired intervals over test rows, and who wins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from limis.experiments.paper_real import TABLES, Key
+from limis.experiments.real_runs import Told
+from limis.metrics import apr, lmae, mae, nse
+
+DEFAULT = "LIMIS (default)"
+CEILING = "booster (unreadable)"
+CELL = ["data", "box", "surrogate"]
+RESAMPLES = 1000
+# What the paper calls a method whose numbers stand beside ours.
+PAPER_NAMES = {"LIMIS (paper)": "LIMIS", "LIME": "LIME", "SILO": "SILO", "MAPLE": "MAPLE"}
+
+
+def measures(one: Told) -> dict[str, float]:
+    """Everything that is one number: a method on the test rows of one seed."""
+    return {
+        "error": apr(one.labels, one.local) if one.problem.classifies else mae(one.labels, one.local),
+        "nse": nse(one.outputs, one.local),
+        "lmae": lmae(one.outputs, one.local),
+        "skill": 1 - float(one.missed.sum() / one.moved.sum()),
+        "near_lmae": float(one.near_error.mean()),
+        "near_mae": float(one.near_label_error.mean()),
+        "fit_seconds": one.fit_seconds,
+        "explain_ms": one.explain_ms,
+    }
+
+
+MEASURES = ("error", "nse", "lmae", "skill", "near_lmae", "near_mae", "fit_seconds", "explain_ms")
+# Those that are compared row by row with the default's: from rows drawn again to a number that should be high.
+_PAIRED: dict[str, Callable[[Told, np.ndarray], float]] = {
+    "nse": lambda one, rows: nse(one.outputs[rows], one.local[rows]),
+    "skill": lambda one, rows: 1 - float(one.missed[rows].sum() / one.moved[rows].sum()),
+    "near_lmae": lambda one, rows: -float(one.near_error[rows].mean()),
+}
+
+
+def tidy(outcomes: Iterable[Sequence[Told]]) -> pd.DataFrame:
+    """One line a cell and method: means over seeds, how it compares with the default, and the paper's numbers."""
+    every = sorted((one for group in outcomes for one in group), key=_cell)
+    lines: list[dict[str, Any]] = []
+    for _, members in groupby(every, key=_cell):
+        lines += _cell_lines(list(members))
+    return pd.DataFrame(lines)
+
+
+def _cell(one: Told) -> tuple[str, str, str]:
+    return one.problem.data, one.problem.box, one.surrogate
+
+
+def _cell_lines(cell: list[Told]) -> list[dict[str, Any]]:
+    data, box, surrogate = _cell(cell[0])
+    own = {one.problem.seed: one for one in cell if one.method == DEFAULT}
+    lines = [_original(cell, data, box, surrogate)]
+    for method in dict.fromkeys(one.method for one in cell):
+        seeds = [one for one in cell if one.method == method]
+        found = pd.DataFrame([measures(one) for one in seeds]).mean()
+        line: dict[str, Any] = {"data": data, "box": box, "surrogate": surrogate, "method": method}
+        line |= {
+            "seeds": len(seeds),
+            "tests": min(len(one.local) for one in seeds),
+            **{str(name): float(value) for name, value in found.items()},
+        }
+        for measure in _PAIRED:
+            line |= _behind(measure, seeds, own)
+            line[f"{measure} paper"] = _paper(data, box, surrogate, method, measure)
+        for measure in ("error", "lmae"):
+            line[f"{measure} paper"] = _paper(data, box, surrogate, method, measure)
+        lines.append({**line, "options": " / ".join(dict.fromkeys(one.options for one in seeds))})
+    return lines
+
+
+def _original(cell: list[Told], data: str, box: str, surrogate: str) -> dict[str, Any]:
+    """The black box itself."""
+    first = {one.problem.seed: one for one in cell if len(one.local) == max(len(other.local) for other in cell)}
+    score = apr if cell[0].problem.classifies else mae
+    error = float(np.mean([score(one.labels, one.outputs) for one in first.values()]))
+    line = {"data": data, "box": box, "surrogate": surrogate, "method": "Original", "seeds": len(first)}
+    return {**line, "tests": len(next(iter(first.values())).local), "error": error, "nse": 1.0, "skill": 1.0}
+
+
+def _paper(data: str, box: str, surrogate: str, method: str, measure: Any) -> float:
+    name = PAPER_NAMES.get(method)
+    return float("nan") if name is None else TABLES.get(Key(data, box, surrogate, name, measure), float("nan"))
+
+
+def _behind(measure: str, seeds: list[Told], own: dict[int, Told]) -> dict[str, float]:
+    """By how much a method is behind the default, with the ends of the paired 95% interval over test rows."""
+    pairs = [(one, own[one.problem.seed]) for one in seeds if one.problem.seed in own]
+    if not pairs or pairs[0][0] is pairs[0][1]:
+        return {}
+    score = _PAIRED[measure]
+    differences = np.zeros(RESAMPLES)
+    middle = 0.0
+    for one, ours in pairs:
+        n, rng = min(len(one.local), len(ours.local)), np.random.default_rng(one.problem.seed)
+        rows = np.arange(n)
+        middle += (score(ours, rows) - score(one, rows)) / len(pairs)
+        for draw in range(RESAMPLES):
+            drawn = rng.integers(0, n, n)
+            differences[draw] += (score(ours, drawn) - score(one, drawn)) / len(pairs)
+    low, high = np.percentile(differences, [2.5, 97.5])
+    return {f"{measure} behind": middle, f"{measure} behind low": float(low), f"{measure} behind high": float(high)}
+
+
+def verdicts(table: pd.DataFrame, measure: str) -> pd.DataFrame:
+    """For each cell whether the default is best, tied with the best of the others, or behind it."""
+    lines = []
+    for cell, part in table.groupby(CELL, sort=False):
+        others = part[~part["method"].isin([DEFAULT, "Original", CEILING, "LIMIS (paper)"])]
+        behind = others[others[f"{measure} behind low"] <= 0]
+        ahead = others[others[f"{measure} behind high"] < 0]
+        verdict = "lost" if len(ahead) else "tied" if len(behind) else "best"
+        rivals = (ahead if len(ahead) else behind)["method"]
+        lines.append(dict(zip(CELL, cell, strict=True)) | {"verdict": verdict, "with": ", ".join(rivals)})
+    return pd.DataFrame(lines)
