@@ -39,8 +39,9 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     parser.add_argument("--list", action="store_true", help="name all experiments and what they show")
     parser.add_argument("--page", action="store_true", help="write all results of the folder into its README.md")
     parser.add_argument("--quick", action="store_true", help="a trial: 1 seed, 200 test rows, little data and training")
-    parser.add_argument("--seeds", type=positive, metavar="N", help="independent runs (10; for adult-fidelity 3)")
+    parser.add_argument("--seeds", type=positive, metavar="N", help="independent runs (10; for real data 3)")
     parser.add_argument("--tests", type=positive, metavar="N", help="test rows of each (1000)")
+    parser.add_argument("--rows", type=positive, metavar="N", help="training rows of real data, at most (all)")
     parser.add_argument("--jobs", type=positive, default=1, metavar="N", help="processes of one thread each (1)")
     parser.add_argument("--device", default="cpu", metavar="NAME", help="where networks are trained: cpu or cuda (cpu)")
     parser.add_argument(
@@ -93,4 +94,4 @@ def _reproduce(experiments: list[Experiment], args: argparse.Namespace, folder: 
 
 def _scope(experiment: Experiment, args: argparse.Namespace) -> Scope:
     usual = QUICK if args.quick else Scope(seeds=experiment.seeds)
-    return Scope(args.seeds or usual.seeds, args.tests or usual.tests, args.quick)
+    return Scope(args.seeds or usual.seeds, args.tests or usual.tests, args.quick, args.rows)

@@ -2,38 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-from limis.datasets import (
-    Dataset,
-    compare_with_paper,
-    load_adult,
-    load_blog,
-    load_facebook,
-    load_news,
-    load_weather,
-)
+from limis.datasets import compare_with_paper
 from limis.datasets.checks import PAPER
 from limis.experiments import figures
 from limis.experiments.experiment import Experiment
 from limis.experiments.protocol import Scope
+from limis.experiments.real_problem import LOADERS
 from limis.experiments.runs import Arrays, Run, key_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-LOADERS: dict[str, Callable[[], Dataset]] = {
-    "Blog": load_blog,
-    "Facebook": load_facebook,
-    "News": load_news,
-    "Adult": load_adult,
-    "Weather": load_weather,
-}
 COLUMNS = ("statistic", "here", "paper", "why")
 # What a panel of the figure is about, and its ticks; a label has one of the two numbers.
 PANELS = {

@@ -26,11 +26,14 @@ class Scope:
         Test rows of each.
     quick : bool, default=False
         A trial: the smallest data and few training steps. Its numbers mean nothing.
+    rows : int, default=None
+        Training rows of real data, at most; all of them where not given.
     """
 
     seeds: int = 10
     tests: int = 1000
     quick: bool = False
+    rows: int | None = None
 
     def sizes(self, *sizes: int) -> tuple[int, ...]:
         """Those of the numbers of training rows that this scope covers; a trial knows the smallest size alone."""

@@ -119,6 +119,11 @@ class RealProblem:
         return self.dataset.frame.iloc[self.parts[2]]
 
     @property
+    def train_labels(self) -> np.ndarray:
+        """The target of the training rows."""
+        return self.labels[self.parts[0]]
+
+    @property
     def test_labels(self) -> np.ndarray:
         """The target of the test rows."""
         return self.labels[self.parts[2]]
@@ -128,14 +133,14 @@ class RealProblem:
     @cached_property
     def _digest(self) -> str:
         packages = [version(name) for name in ("scikit-learn", "xgboost", "lightgbm")]
-        labels = self.labels[self.parts[0]]
-        return digest(self.box, self.quick, packages, labels, pd.util.hash_pandas_object(self.train, index=False))
+        return digest(
+            self.box, self.quick, packages, self.train_labels, pd.util.hash_pandas_object(self.train, index=False)
+        )
 
     @cached_property
     def model(self) -> Any:
         """The black box, fitted once for all who ask for it."""
-        labels = self.labels[self.parts[0]]
-        target = labels.astype(int) if self.classifies else labels
+        target = self.train_labels.astype(int) if self.classifies else self.train_labels
         return kept(
             f"{self.data}-{self.box}".lower(),
             self._digest,

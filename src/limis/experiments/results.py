@@ -82,4 +82,6 @@ def as_json(origin: dict[str, Any], table: pd.DataFrame) -> str:
 
 
 def _command(name: str, scope: Scope) -> str:
-    return f"limis reproduce {name} --seeds {scope.seeds} --tests {scope.tests}" + (" --quick" if scope.quick else "")
+    rows = "" if scope.rows is None else f" --rows {scope.rows}"
+    quick = " --quick" if scope.quick else ""
+    return f"limis reproduce {name} --seeds {scope.seeds} --tests {scope.tests}{rows}{quick}"
