@@ -71,7 +71,7 @@ def test_what_has_no_meaning_is_refused_and_the_rest_works(rows):
         (DecisionTreeRegressor(max_depth=2), {"contributions"}),
         (SVR(), set()),
     ],
-    ids=str,
+    ids=["linear", "tree", "neither"],
 )
 def test_every_form_tells_what_has_a_meaning(rows, regressor, readings):
     _, found = explain(rows, regressor)
@@ -80,6 +80,31 @@ def test_every_form_tells_what_has_a_meaning(rows, regressor, readings):
     assert any("contribution" in name for name in found.to_frame()) == ("contributions" in readings)
     assert ("neither linear nor a tree" in found.to_html()) == (not readings)
     assert "this row, as explained" in render(found[0], "Row 0")
+
+
+def test_a_regressor_without_a_seed_explains_alike_each_time(rows):
+    twins = np.column_stack([rows, rows[:, 0]])  # a tree takes one of equal columns at random
+    explainer = LimisExplainer(black_box, surrogate=DecisionTreeRegressor(max_depth=2), weighting="forest")
+    explainer.fit(twins[:N])
+    once, again = explainer.explain(twins[N:]), explainer.explain(twins[N:])
+    np.testing.assert_array_equal(once.contributions, again.contributions)
+
+
+def test_rows_of_different_kinds_each_tell_what_they_can(rows):
+    class Clipped(LinearRegression):
+        def predict(self, X):
+            return np.maximum(0, super().predict(X))
+
+    explainer = LimisExplainer(
+        lambda rows: np.maximum(0, 2 + rows @ [3, 1, 0]), surrogate=Clipped(), weighting="forest"
+    )
+    found = explainer.fit(rows[:N]).explain(rows[:40])
+    straight = found.fits.telling == "linear"
+    assert 0 < straight.sum() < 40
+    told = found[np.flatnonzero(straight)]
+    np.testing.assert_allclose(told.base_values + told.contributions.sum(axis=1), told.local_predictions)
+    with pytest.raises(InputError, match="Clipped, which is neither linear nor a tree"):
+        _ = found.contributions
 
 
 def test_processes_change_nothing(rows):

@@ -376,6 +376,7 @@ def test_the_evidence_is_the_nearest_training_row_with_the_outcome(hiring, refus
         ({"ranges": {"joined": ("2031-01-01", None)}}, "they go from 2020-01-0. to 2022"),
         ({"ranges": {"hours": ("nan", 60)}}, "has an end 'nan', which is not a number"),
         ({"ranges": {"team": []}}, "is empty: list at least one level"),
+        ({"together": [5]}, "together is a list of tuples of columns"),
         ({"ranges": {"team": [None]}}, "no column is ever moved to missing"),
         ({"ranges": {"team": "west"}}, "is a list of levels"),
         ({"ranges": {"team": ["wst"]}}, "'wst', which no training row has; did you mean 'west'"),

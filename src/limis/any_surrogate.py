@@ -40,7 +40,8 @@ class AnySurrogate:
     base : LocalModel
         Says which rows matter.
     regressor : estimator
-        Not fitted; a clone of it is, for every row.
+        Not fitted; a clone of it is, for every row. A ``random_state`` left open is 0 in all of them, so that a row is
+        explained alike each time.
     n_jobs : int, default=None
         Rows fitted at once, as in joblib.
     """
@@ -58,13 +59,12 @@ class AnySurrogate:
     ) -> LocalFits:
         """The regressors of one block of rows."""
         base = self.base.fit(training, fallback, values, own)
+        regressor = _settled(self.regressor)
         features = training.features.double().numpy()
         lines = [base.weights[[row]] for row in range(len(values))]
         fitted = iter(
             Parallel(n_jobs=self.n_jobs)(
-                delayed(_fit_one)(
-                    self.regressor, features[line.indices], training.outputs[line.indices], line.data, row
-                )
+                delayed(_fit_one)(regressor, features[line.indices], training.outputs[line.indices], line.data, row)
                 for line, row, empty in zip(lines, base.features, base.empty, strict=True)
                 if not empty
             )
@@ -138,6 +138,12 @@ class _Global:
         return self.level + (features - self.means) @ self.coefficients
 
 
+def _settled(regressor: Any) -> Any:
+    """A clone whose random states, also of estimators inside it, are settled."""
+    names = [name for name, value in regressor.get_params().items() if value is None]
+    return clone(regressor).set_params(**{name: 0 for name in names if name.split("__")[-1] == "random_state"})
+
+
 def _fit_one(
     regressor: Any, features: np.ndarray, outputs: np.ndarray, weights: np.ndarray, row: np.ndarray
 ) -> _Fitted:
@@ -173,13 +179,12 @@ def _as_fits(base: LocalFits, found: list[_Fitted | None]) -> RegressorFits:
     held: dict[str, Any] = {one.name: np.copy(getattr(base, one.name)) for one in fields(LocalFits) if _dense(one.name)}
     functions = np.empty(len(found), dtype=object)
     said, parts = base.predictions(), base.weighted_differences()
-    kinds = {one.telling for one in found if one is not None}
-    telling = np.full(len(found), kinds.pop() if kinds else "linear", dtype="<U6")
+    telling = np.full(len(found), "linear", dtype="<U6")  # as the global model is
     for row, one in enumerate(found):
         if one is None:
             functions[row] = _Global(base.coefficients[row], base.feature_means[row], float(base.levels[row]))
             continue
-        functions[row] = one
+        functions[row], telling[row] = one, one.telling
         said[row], parts[row] = one.said, one.parts
         held["levels"][row], held["residual_mean_square"][row] = one.level, one.residual
         held["coefficients"][row] = one.coefficients

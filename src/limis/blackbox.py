@@ -41,14 +41,19 @@ class Along:
 
 
 class Ahead:
-    """How far one class is ahead of the best of the others: above zero where the model predicts it."""
+    """How far one class is ahead of the best of the others: above zero where the model predicts it.
+
+    Of classes that tie, the model predicts the first: that one is ahead by next to nothing.
+    """
 
     def __init__(self, place: int) -> None:
         self.place = place
 
     def __call__(self, every: np.ndarray) -> np.ndarray:
         """(rows, classes) → (rows,)."""
-        return every[:, self.place] - np.delete(every, self.place, axis=1).max(axis=1)
+        ahead = every[:, self.place] - np.delete(every, self.place, axis=1).max(axis=1)
+        least = np.finfo(np.float64).tiny
+        return np.where(ahead == 0, np.where(every.argmax(axis=1) == self.place, least, -least), ahead)
 
 
 @dataclass

@@ -80,7 +80,9 @@ def neighbourhood(training: TrainingRows, weights: pd.Series) -> pd.DataFrame:
             apart = float(np.abs(shares_here - shares_overall).sum() / 2)
         else:
             known = ~np.isnan(here)
-            if not known.any():
+            if np.isnan(overall).all():
+                line, apart = (MISSING, MISSING), 0.0
+            elif not known.any():
                 line, apart = (MISSING, _show_number(float(np.nanmean(overall)), column.kind)), 1.0
             else:
                 mean = float(np.average(here[known], weights=share[known]))

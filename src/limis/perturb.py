@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from limis.cell_types import first_that_fits, with_levels
 from limis.table import Table
 
 NEAR_ROWS = 30
@@ -227,28 +227,9 @@ def _mix(own: pd.Series, donor: pd.Series, changed: np.ndarray) -> pd.Series:
     if own.dtype == donor.dtype:
         return own.where(~changed, donor)
     mixed = own.astype(object).where(~changed, donor.astype(object))
-    for dtype in (_with_levels(donor.dtype, own), own.dtype, mixed.infer_objects().dtype):
-        try:
-            converted = mixed.astype(dtype)
-        except (TypeError, ValueError, ArithmeticError, NotImplementedError):
-            continue
-        if _says_the_same(converted, mixed):
-            return converted
-    return mixed
-
-
-def _with_levels(dtype: Any, own: pd.Series) -> Any:
-    """The type of the training column; a category's with the levels that only these rows have."""
-    if not isinstance(dtype, pd.CategoricalDtype):
-        return dtype
-    unseen = pd.Index(own.dropna().astype(object).unique()).difference(dtype.categories, sort=False)
-    return pd.CategoricalDtype([*dtype.categories, *unseen], dtype.ordered) if len(unseen) else dtype
-
-
-def _says_the_same(converted: pd.Series, mixed: pd.Series) -> bool:
-    missing = mixed.isna()
-    known = zip(converted[~missing].astype(object), mixed[~missing], strict=True)
-    return bool((converted.isna() == missing).all()) and all(bool(a == b) for a, b in known)
+    return first_that_fits(
+        mixed, [with_levels(donor.dtype, own), own.dtype, mixed.infer_objects().dtype], otherwise=mixed
+    )
 
 
 def _same(a: np.ndarray, b: np.ndarray) -> np.ndarray:

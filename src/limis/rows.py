@@ -13,6 +13,7 @@ import scipy.sparse as sp
 import torch
 
 from limis.blackbox import BlackBox
+from limis.cell_types import in_type_of
 from limis.table import Table
 
 
@@ -92,16 +93,9 @@ class TrainingRows:
 
         A table read from a file has text where training had categories, and numbers where a text is missing in all.
         """
-        types = {}
-        for name, seen in self.frame.dtypes.items():
-            given = frame[name].dtype
-            if given != seen and (isinstance(seen, pd.CategoricalDtype) or frame[name].isna().all()):
-                types[name] = seen
-        try:
-            return frame.astype(types) if types else frame
-        except (TypeError, ValueError):
-            # The types do not go together; the model itself will say which it cannot read.
+        if frame.dtypes.equals(self.frame.dtypes):
             return frame
+        return pd.DataFrame({name: in_type_of(frame[name], seen) for name, seen in self.frame.items()}, frame.index)
 
     @property
     def overall_mean(self) -> float:

@@ -14,6 +14,7 @@ from limis.cli.tables import read_table, replacing
 from limis.errors import InputError
 from limis.report.words import printable
 from limis.suggest import Suggestions
+from limis.suggest.result import LINE_COLUMNS
 from limis.table import Table
 
 WRITABLE = (".csv", ".parquet", ".json")
@@ -32,8 +33,8 @@ Without -o, the suggestions are printed as text. With -o, the extension names th
                   distance, output_before, output_after, the wished class's probability_before
                   and probability_after, confirmed, source, goal, queries and reason. A row
                   without any suggestion has one line, with rank 0 and the reason. Of more than
-                  two classes an output is the log of how many times as probable the wished class
-                  is as the likeliest other one, and there are no columns of probabilities
+                  two classes an output is how far the wished class is ahead of the likeliest other
+                  one, in log-probability or, if the explainer is on that scale, in probability
   .json           a list of objects, one a row, with the nearest training row that already has
                   the wished outcome
 
@@ -73,7 +74,8 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         default=[],
         dest="ranges",
         metavar="NAME=RANGE",
-        help="where a column may move to: hours=20:60 (an end may be left out), or job=clerk,sales for categories",
+        help="where a column may move to: hours=20:60 (an end may be left out; .. for : where ends have colons), or "
+        "job=clerk,sales for categories",
     )
     parser.add_argument(
         "--direction",
@@ -104,6 +106,8 @@ def run(args: argparse.Namespace) -> int:
     if not training.black_box.can_be_asked:
         raise InputError(f"suggestions are checked on the model, which is not inside {args.explainer}; give --model")
     rows = read_table(args.rows, like=training.frame)
+    if args.output_file is not None and args.output_file.suffix.lower() != ".json":
+        _check_names(rows, args.rows)
     explainer.verbose = int(not args.quiet and len(rows) > ROWS_WORTH_A_BAR)
     found = explainer.suggest(
         features_of(rows, explainer, args.rows),
@@ -118,22 +122,26 @@ def run(args: argparse.Namespace) -> int:
     if args.output_file is None:
         print("\n\n".join(printable(repr(row)) for row in found))
         return 0
-    _write(found, rows, args.output_file, args.rows)
+    _write(found, rows, args.output_file)
     if not args.quiet:
         done = sum(row.confirmed for row in found)
         print(f"{len(found):,} rows, {done:,} of them with a confirmed suggestion: {args.output_file}")
     return 0
 
 
-def _write(found: Suggestions, rows: pd.DataFrame, path: Path, source: Path) -> None:
+def _check_names(rows: pd.DataFrame, path: Path) -> None:
+    """Refuse rows with a column that the output would have twice."""
+    twice = [name for name in rows.columns if name in ("row", *LINE_COLUMNS)]
+    if twice:
+        raise InputError(f"{path} has a column {twice[0]!r}, and so would the output; rename it, or write .json")
+
+
+def _write(found: Suggestions, rows: pd.DataFrame, path: Path) -> None:
     with replacing(path) as unfinished:
         if path.suffix.lower() == ".json":
             unfinished.write_text(found.to_json() + "\n", encoding="utf-8")
             return
         lines = found.to_frame().reset_index()
-        twice = [name for name in rows.columns if name in set(lines.columns)]
-        if twice:
-            raise InputError(f"{source} has a column {twice[0]!r}, and so would the output; rename it, or write .json")
         table = pd.concat([rows.loc[lines["row"]].reset_index(drop=True), lines], axis=1)
         if path.suffix.lower() == ".csv":
             table.to_csv(unfinished, index=False)
@@ -171,17 +179,25 @@ def _ranges(texts: list[str], table: Table) -> dict[str, Any]:
             continue
         if name in ranges:
             raise InputError(f"--range {name} is given twice; give it once")
-        low, colon, high = given.partition(":")
-        if not colon or ":" in high:
+        # Times of day have colons of their own.
+        low, between, high = given.partition(".." if ".." in given else ":")
+        if not between or (between == ":" and ":" in high):
             raise InputError(
-                f"--range {text} is not a range: write {name}=LOW:HIGH, such as {name}=20:60 or {name}=20:"
+                f"--range {text} is not a range: write {name}=LOW:HIGH, such as {name}=20:60 or {name}=20:, "
+                f"with two dots where the ends have colons, as in {name}=06:00..07:30"
             )
         ranges[name] = (low.strip() or None, high.strip() or None)
     return ranges
 
 
 def _directions(texts: list[str], table: Table) -> dict[str, str]:
-    return dict(_named(text, table, "--direction") for text in texts)
+    directions: dict[str, str] = {}
+    for text in texts:
+        name, way = _named(text, table, "--direction")
+        if name in directions:
+            raise InputError(f"--direction {name} is given twice; give it once")
+        directions[name] = way
+    return directions
 
 
 def _together(texts: list[str], table: Table) -> Any:

@@ -20,7 +20,7 @@ class ChangedRows:
     cells: dict[str, pd.Series]  # the rows, and then the training rows, in types that suit both
     index: pd.Index  # of the rows
     values: list[np.ndarray]  # for each column its values in training, ascending
-    holders: list[np.ndarray]  # and the first training row that holds each
+    holders: list[np.ndarray]  # and a training row that holds each
 
     @classmethod
     def of(cls, training: TrainingRows, frame: pd.DataFrame) -> ChangedRows:
@@ -34,14 +34,18 @@ class ChangedRows:
         )
         table = training.table
         cells = moved_frame(table, frame, training.frame, both)
-        found = [np.unique(column, return_index=True) for column in training.values.T]
+        present = training.frame.notna()
+        held = [
+            _held(values, np.all(present[column.sources].to_numpy(), axis=1))
+            for column, values in zip(table.columns, training.values.T, strict=True)
+        ]
         return cls(
             sources=[column.sources for column in table.columns],
             names=table.source_names,
             cells={name: cells[name] for name in table.source_names},
             index=frame.index,
-            values=[values for values, _ in found],
-            holders=[rows for _, rows in found],
+            values=[values for values, _ in held],
+            holders=[rows for _, rows in held],
         )
 
     def frame(self, rows: np.ndarray, before: np.ndarray, after: np.ndarray) -> pd.DataFrame:
@@ -54,3 +58,10 @@ class ChangedRows:
             for source in sources:
                 cells[source] = self.cells[source].take(places).reset_index(drop=True)
         return pd.DataFrame(cells)[self.names].set_axis(self.index[rows])
+
+
+def _held(values: np.ndarray, whole: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct values of a column and the first row that holds each, of dummies one with none missing if any."""
+    order = np.argsort(~whole, kind="stable")
+    distinct, first = np.unique(values[order], return_index=True)
+    return distinct, order[first]

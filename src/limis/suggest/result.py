@@ -14,6 +14,10 @@ from limis.kinds import is_missing, plain
 
 MOST_DIFFERENCES = 5
 ROWS_SHOWN = 3
+LINE_COLUMNS = (
+    *("rank", "changes", "n_changes", "distance", "output_before", "output_after", "probability_before"),
+    *("probability_after", "confirmed", "source", "goal", "queries", "reason"),
+)
 _NOTHING = {"rank": 0, "changes": "", "n_changes": 0, "confirmed": False, "source": ""}
 
 
@@ -227,9 +231,7 @@ class Suggestions:
 
     def _columns(self) -> list[str]:
         classes = any(row.probability is not None for row in self.rows)
-        chances = ["probability_before", "probability_after"] if classes else []
-        answers = ["output_before", "output_after", *chances, "confirmed", "source"]
-        return ["rank", "changes", "n_changes", "distance", *answers, "goal", "queries", "reason"]
+        return [name for name in LINE_COLUMNS if classes or not name.startswith("probability")]
 
     def to_json(self) -> str:
         """All rows as JSON: a list of objects, one a row."""

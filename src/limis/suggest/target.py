@@ -82,9 +82,11 @@ class Beyond:
         probability = self.probability(output, row)
         if probability is not None:
             return f"{probability:.1%}"
-        if isinstance(self.black_box.view, Ahead):
-            return f"{show_number(math.exp(min(output, MOST_EXPONENT)))} times the likeliest other class"
-        return show_number(output)
+        if not isinstance(self.black_box.view, Ahead):
+            return show_number(output)
+        if self.black_box.scale == "probability":
+            return f"{100 * abs(output):.1f} points {'less' if output < 0 else 'more'} than the likeliest other class"
+        return f"{show_number(math.exp(min(output, MOST_EXPONENT)))} times the likeliest other class"
 
     def wish(self, output: float, row: int) -> str:
         """What the black box says of a row and what is wished, in a sentence."""

@@ -32,7 +32,7 @@ def read_together(together: Together, table: Table, values: np.ndarray) -> list[
         raise InputError(f'together is "auto" or a list of tuples of columns, not {together!r}')
     groups = []
     for names in together:
-        if isinstance(names, str):
+        if isinstance(names, str) or not isinstance(names, Iterable):
             raise InputError(f"together is a list of tuples of columns, such as [({names!r}, ...)], not of names")
         group = sorted({column_called(table, name, "together") for name in names})
         if len(group) < 2:

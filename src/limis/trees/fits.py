@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -48,6 +49,10 @@ class TreeFits(LocalFits):
 
     def predictions(self) -> np.ndarray:
         """g at the explained rows."""
+        return self._said
+
+    @cached_property
+    def _said(self) -> np.ndarray:
         return self.trees.value[np.arange(len(self.levels)), self.leaves(), 0]
 
     def leaves(self) -> np.ndarray:
@@ -56,6 +61,10 @@ class TreeFits(LocalFits):
 
     def paths(self) -> np.ndarray:
         """The nodes on each row's way from the root to its leaf, which is repeated at the end: (rows, depth + 1)."""
+        return self._ways
+
+    @cached_property
+    def _ways(self) -> np.ndarray:
         return self.trees.paths(self.inputs.bins_of(self.features), np.arange(len(self.features)))
 
     def weighted_differences(self) -> np.ndarray:
