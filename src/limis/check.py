@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from sklearn.linear_model import Ridge
 
-from limis.columns import UNKNOWN, show_days, show_number
+from limis.columns import UNKNOWN
 from limis.table import Table
 from limis.training.probes import ProbeRows
 from limis.walk import LocalFits
@@ -181,12 +181,11 @@ def _out_of_range(table: Table, values: np.ndarray) -> list[str]:
             if not column.has_missing:
                 reasons.append(f"{column.name} is missing, which it never was in training")
         elif value < table.quantiles[j, 0]:
-            reasons.append(f"{column.name} is below all training rows (from {_show(column.kind, table, j, 0)})")
+            reasons.append(
+                f"{column.name} is below all training rows (from {column.show_amount(float(table.quantiles[j, 0]))})"
+            )
         elif value > table.quantiles[j, -1]:
-            reasons.append(f"{column.name} is above all training rows (up to {_show(column.kind, table, j, -1)})")
+            reasons.append(
+                f"{column.name} is above all training rows (up to {column.show_amount(float(table.quantiles[j, -1]))})"
+            )
     return reasons
-
-
-def _show(kind: str, table: Table, column: int, end: int) -> str:
-    value = float(table.quantiles[column, end])
-    return show_days(value) if kind == "date" else show_number(value)

@@ -5,18 +5,32 @@ from __future__ import annotations
 import datetime as dt
 import math
 import os
+import re
 import warnings
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
 from pandas.api import types
 
 from limis.errors import InputError
-from limis.kinds import NUMBERS, Kind, from_arrow, is_missing, kind_of, plain, plain_values, to_numbers
+from limis.kinds import (
+    EPOCH,
+    NUMBERS,
+    Kind,
+    from_arrow,
+    from_days,
+    is_missing,
+    kind_of,
+    plain,
+    plain_values,
+    to_numbers,
+    zone_of,
+)
 
 MISSING = "missing"
 OTHER = "other levels"
@@ -28,6 +42,10 @@ MAX_LEVELS = 64
 # Past it not every integer is a float of its own.
 LAST_EXACT_INTEGER = 2**53
 LARGEST_ROUNDED = 1e300
+
+DIGITS = 4  # that count: enough of most numbers
+ALL_DIGITS = 17  # no two floats agree in so many
+_MIDNIGHT = re.compile(r" 00:00:00([+-]\d\d:\d\d)?$")
 
 
 @dataclass
@@ -44,6 +62,7 @@ class Column:
     offset: float  # numbers: the value at feature zero
     scale: float  # numbers: original units per unit of the feature
     jumps: list[float] = field(default_factory=list)  # numbers: where the black box jumps (`limis.jumps`)
+    zone: str | None = None  # dates: the time zone they are told and read in, by its name
 
     @property
     def is_category(self) -> bool:
@@ -69,8 +88,20 @@ class Column:
     def show_border(self, border: float) -> str:
         """A place between two values of a number, in words; every digit of it, since it decides."""
         if self.kind == "number":
-            return f"{border:,.15g}"
-        return show_days(border) if self.kind == "date" else str(pd.Timedelta(days=border))
+            return show_exact(border)
+        return show_days(border, self.zone) if self.kind == "date" else show_duration(border)
+
+    def show_amount(self, value: float) -> str:
+        """A value of a number, such as the least of all rows, as `show` would tell it."""
+        return show_number(value) if self.kind == "number" else self.show_border(value)
+
+    def show_mean(self, value: float) -> str:
+        """A mean of a number, roughly: of dates the day, of durations a few digits."""
+        if math.isnan(value):
+            return MISSING
+        if self.kind == "duration":
+            return show_duration(value, rough=True)
+        return show_days(value, self.zone).split()[0] if self.kind == "date" else show_number(value)
 
     @property
     def is_level(self) -> list[bool]:
@@ -120,7 +151,10 @@ class Column:
         if self.is_group:
             return self._group_codes(frame[self.sources])
         series = frame[self.sources[0]]
-        return self._codes(from_arrow(series)) if self.is_category else to_numbers(series, self.name, self.kind)
+        return self._codes(from_arrow(series)) if self.is_category else self._numbers(series)
+
+    def _numbers(self, series: pd.Series) -> np.ndarray:
+        return to_numbers(series, self.name, self.kind, self.zone)
 
     def _codes(self, series: pd.Series) -> np.ndarray:
         known = self._codes_of_levels
@@ -165,7 +199,7 @@ class Column:
         one_hot[np.flatnonzero(known), np.minimum(codes[known], width - 1)] = 1.0
         return one_hot
 
-    def show(self, frame: pd.DataFrame, row: int) -> str:
+    def show(self, frame: pd.DataFrame, row: int, digits: int = DIGITS) -> str:
         """This column's value in one row, in words."""
         if self.is_group:
             code = int(self._group_codes(frame[self.sources].iloc[[row]])[0])
@@ -174,7 +208,17 @@ class Column:
         level = None if is_missing(value) else plain(value)
         if self.is_category and level in self._codes_of_levels:
             return self.words[self._codes_of_levels[level]]
-        return MISSING if level is None else show_value(value)
+        if self.zone is not None and getattr(value, "tzinfo", None) is not None:
+            value = pd.Timestamp(value).tz_convert(self.zone)
+        return MISSING if level is None else show_value(value, digits)
+
+    def show_apart(self, frame: pd.DataFrame, row: int, other: pd.DataFrame, place: int) -> tuple[str, str]:
+        """This column's values in a row of each of two frames, in words that differ where the values do."""
+
+        def words(digits: int) -> tuple[str, str]:
+            return self.show(frame, row, digits), self.show(other, place, digits)
+
+        return _with_digits(words, differ=2)
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Column:
@@ -187,7 +231,8 @@ def learn_column(series: pd.Series, name: str, categorical: bool, scaling: str) 
     kind = "category" if categorical else kind_of(series, name)
     if kind == "category":
         return _learn_category(from_arrow(series), name)
-    values = to_numbers(series, name, kind)
+    zone = zone_of(series) if kind == "date" else None
+    values = to_numbers(series, name, kind, zone)
     known = values[np.isfinite(values)]
     if types.infer_dtype(series, skipna=True) == "integer" and (np.abs(known) > LAST_EXACT_INTEGER).any():
         warnings.warn(
@@ -206,6 +251,7 @@ def learn_column(series: pd.Series, name: str, categorical: bool, scaling: str) 
         integer=kind == "number" and len(known) > 0 and bool((known == np.round(known)).all()),
         offset=offset,
         scale=scale,
+        zone=zone,
     )
 
 
@@ -258,31 +304,50 @@ def _scaling(known: np.ndarray, scaling: str) -> tuple[float, float]:
     return float((known / unit).mean()) * unit, 1.0 if constant else deviation
 
 
-def show_value(value: Any) -> str:
+def show_value(value: Any, digits: int = DIGITS) -> str:
     """A value as a reader would write it."""
     if isinstance(value, (bool, np.bool_)):
         return str(bool(value))
+    # Before the numbers, among which numpy counts its durations.
+    if isinstance(value, (dt.timedelta, np.timedelta64)):
+        return str(pd.Timedelta(value))
+    if isinstance(value, np.datetime64):
+        value = pd.Timestamp(value)
     if isinstance(value, dt.datetime):
-        return str(value.date()) if value.time() == dt.time() else str(value)
+        # The second midnight of a day that has two is told from the first.
+        return str(value) if value.fold else _MIDNIGHT.sub("", str(value))
     if isinstance(value, NUMBERS):
-        return show_number(float(value))
+        return show_number(float(value), digits)
     return str(value)
 
 
-def show_days(days: float) -> str:
-    """Days since 1970 as the date they stand for, with the time where it is not midnight.
+def show_days(days: float, zone: str | None = None) -> str:
+    """Days since 1970 as the moment they stand for, with the time where it is not midnight.
 
     Examples
     --------
     >>> [show_days(days) for days in (0.0, 19723.5, 2932896.0)]
     ['1970-01-01', '2024-01-01 12:00:00', '9999-12-31']
+    >>> show_days(19723.5, "America/New_York")
+    '2024-01-01 07:00:00-05:00'
     """
-    moment = np.datetime64(round(days * 86400), "s")
-    return str(moment).replace("T", " ").removesuffix(" 00:00:00")
+    moment = pd.Timestamp(EPOCH + from_days(days))
+    return show_value(moment if zone is None else moment.tz_localize("UTC").tz_convert(zone))
 
 
-def show_number(value: float) -> str:
-    """Four digits that count, and every digit before the point.
+def show_duration(days: float, rough: bool = False) -> str:
+    """Days as a duration; roughly, with a few digits that count.
+
+    Examples
+    --------
+    >>> show_duration(1.5), show_duration(1.23456789, rough=True)
+    ('1 days 12:00:00', '1 days 05:37:47')
+    """
+    return show_value(from_days(days, rough))
+
+
+def show_number(value: float, digits: int = DIGITS) -> str:
+    """Four digits that count, or more, and every digit before the point.
 
     Examples
     --------
@@ -290,10 +355,41 @@ def show_number(value: float) -> str:
     ['28,912', '0.0125', '40', '1,234,567', '2.5e-07']
     """
     if value and not 1e-4 <= abs(value) < 1e15:
-        return f"{value:.4g}"
-    digits = max(0, 3 - math.floor(math.log10(abs(value)))) if value else 0
-    text = f"{value:,.{digits}f}"
+        return f"{value:.{digits}g}"
+    places = max(0, digits - 1 - math.floor(math.log10(abs(value)))) if value else 0
+    text = f"{value:,.{places}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def show_exact(value: float) -> str:
+    """A number with the digits it takes to read the same number back, and no more.
+
+    Examples
+    --------
+    >>> [show_exact(value) for value in (7000.0, 0.1, 1e15 + 0.125)]
+    ['7,000', '0.1', '1,000,000,000,000,000.1']
+    """
+    return f"{value:,}".removesuffix(".0")
+
+
+def show_apart(*values: float) -> tuple[str, ...]:
+    """Numbers with as many digits as it takes for different ones to look different.
+
+    Examples
+    --------
+    >>> show_apart(52.5, 52.503), show_apart(28911.7, 40.0), show_apart(2.0, 2.0)
+    (('52.5', '52.503'), ('28,912', '40'), ('2', '2'))
+    """
+    return _with_digits(lambda digits: tuple(show_number(value, digits) for value in values), len(set(values)))
+
+
+_Words = TypeVar("_Words", bound=tuple[str, ...])
+
+
+def _with_digits(words: Callable[[int], _Words], differ: int) -> _Words:
+    """The words with the fewest digits of which so many differ; where they never do, the shortest of all."""
+    tried = (words(digits) for digits in range(DIGITS, ALL_DIGITS + 1))
+    return next((told for told in tried if len(set(told)) >= differ), words(DIGITS))
 
 
 def roundest(low: float, high: float) -> float:
@@ -339,7 +435,10 @@ __all__ = [
     "kind_of",
     "learn_column",
     "learn_group",
+    "show_apart",
     "show_days",
+    "show_duration",
+    "show_exact",
     "show_number",
     "show_value",
 ]

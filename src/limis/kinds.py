@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 from decimal import Decimal
+from fractions import Fraction
 from numbers import Real
 from typing import Any, Literal
 
@@ -22,8 +24,16 @@ _OBJECTS: dict[Kind, tuple[type, ...]] = {
     "date": (dt.date, np.datetime64),
     "number": NUMBERS,
 }
+UTC = "UTC"
 _DAY = np.timedelta64(1, "D")
-_EPOCH = np.datetime64(0, "s")
+EPOCH = np.datetime64(0, "s")
+_TICKS: dict[Literal["s", "ms", "us", "ns"], int] = {  # of a day
+    "s": 86400,
+    "ms": 86400 * 10**3,
+    "us": 86400 * 10**6,
+    "ns": 86400 * 10**9,
+}
+_ROUGH = 1000  # ticks that a rough duration has at least
 
 
 def kind_of(series: pd.Series, name: str) -> Kind:
@@ -64,11 +74,30 @@ def _kind_of_objects(series: pd.Series) -> Kind:
     return "category"
 
 
-def to_numbers(series: pd.Series, name: str, kind: Kind) -> np.ndarray:
-    """(rows,) float64, NaN where missing; dates and durations in days."""
+def zone_of(series: pd.Series) -> str | None:
+    """The time zone of dates, by a name that pandas reads: UTC where they have several, or one without such a name."""
+    series = from_arrow(series)
+    if isinstance(series.dtype, pd.DatetimeTZDtype):
+        zones = {str(series.dtype.tz)}
+    elif types.is_object_dtype(series.dtype):
+        zones = {str(value.tzinfo) for value in series if getattr(value, "tzinfo", None) is not None}
+    else:
+        return None
+    if not zones:
+        return None
+    zone = zones.pop() if len(zones) == 1 else UTC
+    try:
+        pd.Timestamp(0, tz=zone)
+    except (LookupError, ValueError, OSError):
+        return UTC
+    return zone
+
+
+def to_numbers(series: pd.Series, name: str, kind: Kind, zone: str | None = None) -> np.ndarray:
+    """(rows,) float64, NaN where missing; dates and durations in days. Dates without a zone are read in ``zone``."""
     series = from_arrow(series)
     if kind in ("date", "duration"):
-        return _days(series, name, kind)
+        return _days(series, name, kind, zone)
     if not (types.is_numeric_dtype(series.dtype) or types.is_bool_dtype(series.dtype)):
         _refuse_text(series, name)
     try:
@@ -85,29 +114,54 @@ def to_numbers(series: pd.Series, name: str, kind: Kind) -> np.ndarray:
     return values
 
 
-def _days(series: pd.Series, name: str, kind: Kind) -> np.ndarray:
+def _days(series: pd.Series, name: str, kind: Kind, zone: str | None) -> np.ndarray:
     if series.isna().all():
         return np.full(len(series), np.nan)
     if types.is_object_dtype(series.dtype) and _kind_of_objects(series) == kind:
-        return np.array([_days_of(value, kind) for value in series])
+        return np.array([_days_of(value, kind, zone) for value in series])
     if series.dtype.kind != ("M" if kind == "date" else "m"):
         cure = "pd.to_datetime" if kind == "date" else "pd.to_timedelta"
         raise InputError(f"column {name!r} held {kind}s at fit, now its type is {series.dtype}; use {cure}")
-    if isinstance(series.dtype, pd.DatetimeTZDtype):
+    has_zone = isinstance(series.dtype, pd.DatetimeTZDtype)
+    if zone is not None and not has_zone:
+        first = np.ones(len(series), dtype=bool)  # of the two hours of the same name when summer time ends
+        series = series.dt.tz_localize(zone, ambiguous=first, nonexistent="shift_forward")
+    if zone is not None or has_zone:
         series = series.dt.tz_convert(None)
-    ticks = series.to_numpy()
-    # Not pandas' difference: it goes through nanoseconds, which end in the year 2262.
-    return (ticks - _EPOCH if kind == "date" else ticks) / _DAY
+    return _ticks_to_days(series.to_numpy(), kind)
 
 
-def _days_of(value: Any, kind: Kind) -> float:
+def _days_of(value: Any, kind: Kind, zone: str | None) -> float:
     if is_missing(value):
         return np.nan
     if kind == "duration":
-        return float(np.timedelta64(value, "us") / _DAY)
+        return float(_ticks_to_days(np.timedelta64(value, "us"), kind))
+    if zone is not None and getattr(value, "tzinfo", None) is None:
+        value = pd.Timestamp(value).tz_localize(zone, ambiguous=True, nonexistent="shift_forward")
     if getattr(value, "tzinfo", None) is not None:
         value = value.astimezone(dt.UTC).replace(tzinfo=None)
-    return float((np.datetime64(value, "us") - _EPOCH) / _DAY)
+    return float(_ticks_to_days(np.datetime64(value, "us"), kind))
+
+
+def _ticks_to_days(ticks: Any, kind: Kind) -> Any:
+    """numpy's dates or durations, one or many, in days."""
+    # Not pandas' difference: it goes through nanoseconds, which end in the year 2262. And not one division: counts of
+    # nanoseconds are beyond 2^53, and would be rounded before they are divided.
+    whole = ticks.astype("M8[D]" if kind == "date" else "m8[D]")
+    return (whole - EPOCH if kind == "date" else whole) / _DAY + (ticks - whole) / _DAY
+
+
+def from_days(days: float, rough: bool = False) -> np.timedelta64:
+    """The duration, in the largest unit, that `to_numbers` reads as these days; a rough one has few digits.
+
+    Where no duration is read so, the last one before them: it is on the same side of everything else that is read.
+    """
+    for unit, per_day in _TICKS.items():
+        ticks = round(Fraction(days) * per_day)
+        whole, rest = divmod(ticks, per_day)
+        if whole + rest / per_day == days or (rough and abs(ticks) >= _ROUGH):
+            return np.timedelta64(ticks, unit)
+    return np.timedelta64(math.floor(Fraction(days) * _TICKS["ns"]), "ns")
 
 
 def _refuse_text(series: pd.Series, name: str) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from limis.columns import MISSING, show_days, show_number
+from limis.columns import MISSING
 from limis.rows import TrainingRows
 from limis.table import Table
 from limis.walk import LocalFits
@@ -83,19 +82,15 @@ def neighbourhood(training: TrainingRows, weights: pd.Series) -> pd.DataFrame:
             if np.isnan(overall).all():
                 line, apart = (MISSING, MISSING), 0.0
             elif not known.any():
-                line, apart = (MISSING, _show_number(float(np.nanmean(overall)), column.kind)), 1.0
+                line, apart = (MISSING, column.show_mean(float(np.nanmean(overall)))), 1.0
             else:
                 mean = float(np.average(here[known], weights=share[known]))
                 whole, deviation = float(np.nanmean(overall)), float(np.nanstd(overall))
-                line = (_show_number(mean, column.kind), _show_number(whole, column.kind))
+                line = (column.show_mean(mean), column.show_mean(whole))
                 apart = abs(mean - whole) / deviation if deviation > 0 else 0.0
         lines.append((column.name, *line, apart))
     found = pd.DataFrame(lines, columns=columns)
     return found.sort_values("apart", ascending=False, kind="stable").reset_index(drop=True)
-
-
-def _show_number(value: float, kind: str) -> str:
-    return show_days(math.floor(value)) if kind == "date" else show_number(value)
 
 
 def reasons(one: Explanation) -> list[Reason]:

@@ -111,7 +111,12 @@ def _read_end(column: Column, end: Any, open_end: float) -> float:
             number = float(end)
         else:
             read = pd.to_datetime if column.kind == "date" else pd.to_timedelta
-            number = float(to_numbers(pd.Series([read(end)]), column.name, column.kind)[0])
+            number = float(to_numbers(pd.Series([read(end)]), column.name, column.kind, column.zone)[0])
+    except (OverflowError, pd.errors.OutOfBoundsDatetime, pd.errors.OutOfBoundsTimedelta):
+        # The end itself is left out: it may have hundreds of digits.
+        raise InputError(
+            f"ranges[{column.name!r}] has an end too large for a {column.kind}; None leaves it open"
+        ) from None
     except (TypeError, ValueError):
         number = np.nan
     if np.isnan(number):  # also of words such as "nan" and "NaT"
@@ -128,22 +133,24 @@ def _read_levels(column: Column, given: Any) -> list[int]:
 
 
 def _code_of(column: Column, level: Any) -> int:
-    """The code of a level, given as itself or in words."""
-    if is_missing(level):
+    """The code of a level, given as itself or in words; missing is none, in words or not."""
+    words = {word: code for code, word in enumerate(column.words) if column.levels[code] is not None}
+    if not is_missing(level):
+        value = plain(level)
+        for code, known in enumerate(column.levels):
+            if type(known) is type(value) and known == value:
+                return code
+        if str(level) in words:
+            return words[str(level)]
+    if is_missing(level) or str(level) in column.words:
         raise InputError(
             f"ranges[{column.name!r}] lists {level!r}, and no column is ever moved to missing; leave it out"
         )
-    value = plain(level)
-    for code, known in enumerate(column.levels):
-        if type(known) is type(value) and known == value:
-            return code
-    if str(level) in column.words:
-        return column.words.index(str(level))
-    close = difflib.get_close_matches(str(level), column.words, n=1)
+    close = difflib.get_close_matches(str(level), words, n=1)
     hint = f"did you mean {close[0]!r}? " if close else ""
     raise InputError(
         f"ranges[{column.name!r}] names the level {level!r}, which no training row has; {hint}"
-        f"there are {_listed(column.words)}"
+        f"there are {_listed(list(words))}"
     )
 
 

@@ -31,7 +31,7 @@ class Suggestion:
     output_after: float
     probability_before: float | None  # of the wished class; None where there are no classes
     probability_after: float | None
-    says: tuple[str, str]  # both outputs in words
+    says: tuple[str, ...]  # both outputs in words
     confirmed: bool  # whether the black box, asked about the changed row, says what is wished
     source: str  # who thought of it: "tree" or "slopes" for the explanation, else "search"
     distance: float  # how far it leads: rank-space Gower distances of the columns, summed

@@ -10,11 +10,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from limis.blackbox import Ahead, BlackBox
-from limis.columns import show_number
+from limis.columns import show_apart, show_exact, show_number
 from limis.errors import InputError
 from limis.labels import find_class
 
 _LEVEL = re.compile(r"\s*(>=|<=|>|<)\s*(\S+)\s*")
+MOST_DIGITS = 8  # of a percentage
 MOST_EXPONENT = 700  # beyond it exp overflows
 _CURE = 'write a level such as "> 100" or "<= 3", or "up" or "down"'
 
@@ -38,8 +39,8 @@ class Target(Protocol):
         """How probable an output makes the class that is wished for a row; None where it alone does not tell."""
         ...
 
-    def says(self, output: float, row: int) -> str:
-        """An output in words."""
+    def says(self, row: int, *outputs: float) -> tuple[str, ...]:
+        """Outputs of a row in words, which differ where the outputs do."""
         ...
 
     def wish(self, output: float, row: int) -> str:
@@ -77,22 +78,32 @@ class Beyond:
         second = float(self.black_box.to_probability(np.array(output)))
         return second if self.above[row] else 1 - second
 
-    def says(self, output: float, row: int) -> str:
-        """A value, the probability of the wished class, or how it compares with the likeliest of several others."""
-        probability = self.probability(output, row)
-        if probability is not None:
-            return f"{probability:.1%}"
+    def says(self, row: int, *outputs: float) -> tuple[str, ...]:
+        """Values, probabilities of the wished class, or how it compares with the likeliest of several others."""
+        if not self.black_box.is_classifier:
+            # Beside the level: what is beyond it should look so.
+            return show_apart(*outputs, float(self.level[row]))[: len(outputs)]
         if not isinstance(self.black_box.view, Ahead):
-            return show_number(output)
+            return _percentages([self.probability(output, row) or 0.0 for output in outputs])
         if self.black_box.scale == "probability":
-            return f"{100 * abs(output):.1f} points {'less' if output < 0 else 'more'} than the likeliest other class"
-        return f"{show_number(math.exp(min(output, MOST_EXPONENT)))} times the likeliest other class"
+            return tuple(
+                f"{100 * abs(output):.1f} points {'less' if output < 0 else 'more'} than the likeliest other class"
+                for output in outputs
+            )
+        times = show_apart(*(math.exp(min(output, MOST_EXPONENT)) for output in outputs))
+        return tuple(f"{number} times the likeliest other class" for number in times)
 
     def wish(self, output: float, row: int) -> str:
         """What the black box says of a row and what is wished, in a sentence."""
         if self.black_box.is_classifier:
-            return f"the model gives {self.goal(row)}, which is wished, {self.says(output, row)}"
-        return f"the model says {self.says(output, row)}; wished is {self.goal(row)}"
+            return f"the model gives {self.goal(row)}, which is wished, {self.says(row, output)[0]}"
+        return f"the model says {self.says(row, output)[0]}; wished is {self.goal(row)}"
+
+
+def _percentages(probabilities: list[float]) -> tuple[str, ...]:
+    """With one digit behind the point, or as many as it takes for different ones to look different."""
+    told = [tuple(f"{one:.{digits}%}" for one in probabilities) for digits in range(1, MOST_DIGITS)]
+    return next((texts for texts in told if len(set(texts)) == len(set(probabilities))), told[0])
 
 
 def read_target(target: Any, black_box: BlackBox, outputs: np.ndarray, step: float) -> Target:
@@ -144,13 +155,16 @@ def _level_target(target: Any, black_box: BlackBox, outputs: np.ndarray, step: f
         above = target == "up"
         level = outputs + step if above else outputs - step
         way = f"{target} by more than {show_number(step)}"
-        goals = [f"an output {'above' if above else 'below'} {show_number(float(own))} ({way})" for own in level]
+        goals = [
+            f"an output {'above' if above else 'below'} {show_apart(said, own)[1]} ({way})"
+            for said, own in zip(outputs.tolist(), level.tolist(), strict=True)
+        ]
         inclusive = False
     else:
         sign, number = _read_level(target)
         above, inclusive = ">" in sign, "=" in sign
         level = np.full(len(outputs), number)
-        goals = [f"an output {sign} {show_number(number)}"] * len(outputs)
+        goals = [f"an output {sign} {show_exact(number)}"] * len(outputs)
     everywhere = np.ones(len(outputs), dtype=bool)
     return Beyond(level, everywhere & above, everywhere & inclusive, goals, black_box)
 

@@ -72,12 +72,12 @@ class Teller:
         before, after = case.output, case.outputs[change]
         return Suggestion(
             changes={c.name: (_value(c, frame, case.row), _value(c, asked, place)) for c in columns},
-            words={c.name: (c.show(frame, case.row), c.show(asked, place)) for c in columns},
+            words={c.name: c.show_apart(frame, case.row, asked, place) for c in columns},
             output_before=before,
             output_after=after,
             probability_before=target.probability(before, case.row),
             probability_after=target.probability(after, case.row),
-            says=(target.says(before, case.row), target.says(after, case.row)),
+            says=target.says(case.row, before, after),
             confirmed=change in case.confirmed,
             source=case.sources.get(change, SEARCH),
             distance=round(case.distance(change), DIGITS),
@@ -120,7 +120,7 @@ class Teller:
             output=float(training.outputs[position]),
             distance=round(float(distance), DIGITS),
             differences={
-                column.name: (column.show(self.explained.frame, case.row), column.show(training.frame, position))
+                column.name: column.show_apart(self.explained.frame, case.row, training.frame, position)
                 for column, differ in zip(table.columns, differs.tolist(), strict=True)
                 if differ
             },
@@ -132,4 +132,6 @@ def _value(column: Column, frame: pd.DataFrame, row: int) -> Any:
     if column.is_group:
         return column.show(frame, row)
     value = frame[column.sources[0]].iloc[row]
-    return value.item() if isinstance(value, (np.number, np.bool_)) else value
+    # Among its numbers numpy counts durations, which would lose their unit.
+    is_number = isinstance(value, (np.number, np.bool_)) and not isinstance(value, np.timedelta64)
+    return value.item() if is_number else value

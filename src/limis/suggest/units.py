@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from limis.columns import show_days, show_number
+from limis.columns import Column
 from limis.errors import InputError
 from limis.perturb import gower_distance
 from limis.rows import TrainingRows
@@ -51,7 +51,7 @@ def make_units(training: TrainingRows, constraints: Constraints, together: list[
         if not constraints.allows(j, values[:, j]).any():
             raise InputError(
                 f"ranges[{table.names[j]!r}] leaves nothing to choose from: no training row has a value there"
-                f"{_span(table, j)}"
+                f"{_span(table.columns[j], values[:, j])}"
             )
     grouped = {j for group in together for j in group}
     single = [[j] for j in range(len(table.columns)) if j not in grouped]
@@ -149,10 +149,11 @@ def _same(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return (a == b) | (np.isnan(a) & np.isnan(b))
 
 
-def _span(table: Table, column: int) -> str:
+def _span(column: Column, values: np.ndarray) -> str:
     """From where to where the training values of a number go."""
-    if table.columns[column].is_category:
+    if column.is_category:
         return ""
-    show = show_days if table.columns[column].kind == "date" else show_number
-    low, high = (show(float(end)) for end in table.quantiles[column, [0, -1]])
-    return f"; they go from {low} to {high}"
+    known = values[~np.isnan(values)]
+    if len(known) == 0:
+        return "; they are all missing"
+    return f"; they go from {column.show_amount(float(known.min()))} to {column.show_amount(float(known.max()))}"
