@@ -53,7 +53,9 @@ def test_a_quick_trial_from_the_command_to_the_page(tmp_path, monkeypatch, capsy
     told = capsys.readouterr().out
     assert "7 runs made, 0 were there already" in told
     assert "LIMIS (default)" in told
-    assert {path.name for path in tmp_path.iterdir()} == {"cache", "syn4.json", "syn4.csv", "syn4.png", "README.md"}
+    pages = {"README.md", "index.html"}
+    assert {path.name for path in tmp_path.iterdir()} == {"cache", "syn4.json", "syn4.csv", "syn4.png", *pages}
+    assert '<h2 id="syn4">' in (tmp_path / "index.html").read_text()
     page = (tmp_path / "README.md").read_text()
     assert "## syn4" in page
     assert "](syn4.png)" in page

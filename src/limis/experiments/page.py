@@ -1,30 +1,48 @@
-"""All finished results as one Markdown page."""
+"""All finished results as one page, in Markdown and in HTML."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from limis.errors import InputError
 from limis.experiments.experiment import Experiment
 from limis.experiments.registry import EXPERIMENTS
 from limis.experiments.results import read
+from limis.report import write_text
 
 HEAD = """\
-# Results
-
 Written by `limis reproduce --page` from the JSON files beside it. Each number is a mean over seeds with half of its
 95% interval; the paper's number stands in parentheses where it gives one. "LIMIS (paper)" is the configuration of the
 paper's released code, the best of six runs by the error on probe rows; "LIMIS (paper), one run" is one of them,
 "LIMIS (paper, text)" the configuration of its text, "LIMIS (default)" what `LimisExplainer()` does. AWD is
 the mean absolute difference between estimated and true coefficients, over those that are not zero: lower is better.
 """
-NAMES = ("data", "method", "estimator", "objective", "probes", "setting", "characteristics")
+
+NAMES = (
+    *("data", "method", "estimator", "objective", "probes", "setting", "characteristics", "black box", "local model"),
+    *("nse verdict", "skill verdict", "statistic", "why"),
+)
+
+
+@dataclass(frozen=True)
+class Section:
+    """One result as the page shows it."""
+
+    name: str
+    description: str
+    note: str
+    table: pd.DataFrame  # of texts
+    has_figure: bool
+    command: str
+    origin: str  # how many runs, on what
 
 
 def write_page(folder: Path) -> Path:
-    """Write ``README.md`` from the results in a folder.
+    """Write ``README.md`` and ``index.html`` from the results in a folder.
 
     Parameters
     ----------
@@ -34,7 +52,7 @@ def write_page(folder: Path) -> Path:
     Returns
     -------
     Path
-        The page.
+        ``README.md``; the other one is beside it.
 
     Raises
     ------
@@ -44,20 +62,39 @@ def write_page(folder: Path) -> Path:
     finished = [one for one in EXPERIMENTS.values() if (folder / f"{one.name}.json").exists()]
     if not finished:
         raise InputError(f"there are no results in {str(folder)!r}; make some with: limis reproduce NAME")
+    sections = [_section(one, folder) for one in finished]
     path = folder / "README.md"
-    path.write_text("\n".join([HEAD, *(_section(one, folder) for one in finished)]), encoding="utf-8", newline="\n")
+    write_text(path, "\n".join([f"# Results\n\n{HEAD}", *(map(_as_markdown, sections))]))
+    write_text(folder / "index.html", _as_html(sections))
     return path
 
 
-def _section(experiment: Experiment, folder: Path) -> str:
+def _section(experiment: Experiment, folder: Path) -> Section:
     origin, table = read(folder / f"{experiment.name}.json")
-    parts = [f"## {experiment.name}", f"{experiment.description}.", experiment.note, markdown(experiment.show(table))]
-    if (folder / f"{experiment.name}.png").exists():
-        parts.append(f"![{experiment.description}]({experiment.name}.png)")
     n, machines = origin["runs"], "; ".join(origin["machines"])
-    runs = f"{n} run" if n == 1 else f"{n} runs"
-    parts.append(f"`{origin['command']}` · {runs} on {machines} · [table]({experiment.name}.csv)")
+    return Section(
+        experiment.name,
+        f"{experiment.description}.",
+        experiment.note,
+        experiment.show(table),
+        (folder / f"{experiment.name}.png").exists(),
+        origin["command"],
+        f"{n} run on {machines}" if n == 1 else f"{n} runs on {machines}",
+    )
+
+
+def _as_markdown(section: Section) -> str:
+    parts = [f"## {section.name}", section.description, section.note, markdown(section.table)]
+    if section.has_figure:
+        parts.append(f"![{section.description.removesuffix('.')}]({section.name}.png)")
+    parts.append(f"`{section.command}` · {section.origin} · [table]({section.name}.csv)")
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _as_html(sections: list[Section]) -> str:
+    loader = PackageLoader("limis.experiments")
+    environment = Environment(loader=loader, autoescape=True, trim_blocks=True, undefined=StrictUndefined)
+    return environment.get_template("results.html").render(head=HEAD.strip(), sections=sections, names=NAMES)
 
 
 def markdown(table: pd.DataFrame) -> str:
