@@ -131,7 +131,8 @@ class RealProblem:
     # --- the black box ----------------------------------------------------------------------------------
 
     @cached_property
-    def _digest(self) -> str:
+    def digest(self) -> str:
+        """A name for all that decides the black box."""
         packages = [version(name) for name in ("scikit-learn", "xgboost", "lightgbm")]
         return digest(
             self.box, self.quick, packages, self.train_labels, pd.util.hash_pandas_object(self.train, index=False)
@@ -143,14 +144,14 @@ class RealProblem:
         target = self.train_labels.astype(int) if self.classifies else self.train_labels
         return kept(
             f"{self.data}-{self.box}".lower(),
-            self._digest,
+            self.digest,
             lambda: fit_black_box(self.box, self.dataset.task, self.train, target, n_jobs=2, quick=self.quick),
         )
 
     @cached_property
     def answers(self) -> Answers:
         """What the black box says of all rows, of moves of the test rows and of their neighbours; asked once."""
-        decisive = digest(self._digest, self.seed, self.tests, NOISE, NEIGHBOURS, version("numpy"))
+        decisive = digest(self.digest, self.seed, self.tests, NOISE, NEIGHBOURS, version("numpy"))
         return kept(f"{self.data}-{self.box}-answers".lower(), decisive, self._ask)
 
     def _ask(self) -> Answers:
