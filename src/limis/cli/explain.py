@@ -12,6 +12,7 @@ from limis.cli.opening import add_arguments, features_of, open_explainer
 from limis.cli.options import positive
 from limis.cli.tables import (
     WRITABLE,
+    check_names,
     read_table,
     take_column,
     write_explanations,
@@ -111,11 +112,7 @@ def _check_names(rows: pd.DataFrame, columns: list[str], path: Path, several: bo
     own |= {"change_error_bound", "gain", "effective_rows", "trusted", "reasons", "fixed_here", "unknown_here"}
     own |= {f"contribution: {name}" for name in columns}
     own |= {"class", "predicted", "probability"} if several else set()
-    twice = [name for name in rows.columns if name in own]
-    if twice:
-        raise InputError(
-            f"{path} has a column {twice[0]!r}, and so would the output; rename it, or write .json or .html"
-        )
+    check_names(rows, own, path, ".json or .html")
 
 
 def _of_class(found: Explanations | ClassExplanations, label: str) -> Explanations:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from limis.cli.opening import add_arguments, features_of, open_explainer
 from limis.cli.options import positive
-from limis.cli.tables import read_table, replacing
+from limis.cli.tables import check_names, read_table, replacing
 from limis.errors import InputError
 from limis.report.words import printable
 from limis.suggest import Suggestions
@@ -107,7 +107,7 @@ def run(args: argparse.Namespace) -> int:
         raise InputError(f"suggestions are checked on the model, which is not inside {args.explainer}; give --model")
     rows = read_table(args.rows, like=training.frame)
     if args.output_file is not None and args.output_file.suffix.lower() != ".json":
-        _check_names(rows, args.rows)
+        check_names(rows, ("row", *LINE_COLUMNS), args.rows, ".json")
     explainer.verbose = int(not args.quiet and len(rows) > ROWS_WORTH_A_BAR)
     found = explainer.suggest(
         features_of(rows, explainer, args.rows),
@@ -127,13 +127,6 @@ def run(args: argparse.Namespace) -> int:
         done = sum(row.confirmed for row in found)
         print(f"{len(found):,} rows, {done:,} of them with a confirmed suggestion: {args.output_file}")
     return 0
-
-
-def _check_names(rows: pd.DataFrame, path: Path) -> None:
-    """Refuse rows with a column that the output would have twice."""
-    twice = [name for name in rows.columns if name in ("row", *LINE_COLUMNS)]
-    if twice:
-        raise InputError(f"{path} has a column {twice[0]!r}, and so would the output; rename it, or write .json")
 
 
 def _write(found: Suggestions, rows: pd.DataFrame, path: Path) -> None:

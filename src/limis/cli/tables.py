@@ -88,6 +88,13 @@ def drop_columns(frame: pd.DataFrame, names: Collection[str], path: Path) -> pd.
     return frame.drop(columns=list(names))
 
 
+def check_names(rows: pd.DataFrame, own: Collection[str], path: Path, others: str) -> None:
+    """Refuse rows with a column that the output would have twice; ``others`` are formats without columns."""
+    twice = [name for name in rows.columns if name in own]
+    if twice:
+        raise InputError(f"{path} has a column {twice[0]!r}, and so would the output; rename it, or write {others}")
+
+
 def write_explanations(found: Explanations | ClassExplanations, rows: pd.DataFrame, path: Path, title: str) -> None:
     """Write explanations in the format of the extension; CSV and Parquet keep the rows' own columns before them.
 

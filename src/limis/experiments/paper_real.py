@@ -1,8 +1,7 @@
 """The numbers that the paper's tables give for real data, by data set, method, black box and kind of local model.
 
-Its slips, as they stand in the tables: the global ridge's error on News is given as .2989, surely 2989; Blog's MLP has
-an error of 4.893 in one table and 4.939 in another; the LMAE of LIMIS on Facebook with LightGBM is 8.217 in one table
-and 21.29 in another; MAPLE's cells for Weather with a forest repeat those with the net.
+Its slips, as they stand in the tables: the LMAE of LIMIS on Facebook with LightGBM is 8.217 in one table and 21.29 in
+another; MAPLE's cells for Weather with a forest repeat those with the net.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 BOXES = ("XGBoost", "LightGBM", "MLP", "RF")
-METHODS = ("LIMIS", "LIME", "SILO", "MAPLE")
 
 
 @dataclass(frozen=True)
@@ -55,23 +53,6 @@ def _near(data: str, lines: dict[str, tuple[float, ...]]) -> Numbers:
             found[Key(data, box, "ridge", method, "lmae")] = point
     return found
 
-
-# Under the data's name: the error of the global model, ridge or tree, fitted to the labels.
-GLOBAL: dict[tuple[str, str], float] = {
-    ("Blog", "ridge"): 8.420, ("Facebook", "ridge"): 24.64, ("News", "ridge"): 2989,
-    ("Blog", "tree"): 5.955, ("Facebook", "tree"): 22.28, ("News", "tree"): 3093,
-    ("Adult", "tree"): 0.6388, ("Weather", "tree"): 0.5838,
-    ("Adult", "ridge"): 0.7553, ("Weather", "ridge"): 0.7009,
-}  # fmt: skip
-
-# The black boxes' own errors.
-ORIGINAL: dict[str, tuple[float, ...]] = {
-    "Blog": (5.131, 4.965, 4.893, 5.203),
-    "Facebook": (24.18, 20.22, 18.36, 30.09),
-    "News": (2995, 3140, 2255, 3378),
-    "Adult": (0.8096, 0.8254, 0.7678, 0.7621),
-    "Weather": (0.7133, 0.7299, 0.7205, 0.7274),
-}
 
 TABLES: Numbers = {
     # Neighbourhood LMAE first: where the same cell has another number elsewhere, the larger table counts.
@@ -179,12 +160,6 @@ TABLES: Numbers = {
         "LIMIS": (436.9, 1049, 74.11, 905.8), "LIME": (3317, 4766, 327.4, 8828),
         "SILO": (657.2, 1253, 79.85, 1345), "MAPLE": (500.5, 1261, 88.19, 1157),
     }),
-}  # fmt: skip
-
-# LMAE with the estimator's weights, and with rows sampled by them; XGBoost, ridge.
-INFERENCE: dict[str, tuple[float, float]] = {
-    "Blog": (0.8679, 0.8821), "Facebook": (6.394, 6.671), "News": (436.9, 455.2),
-    "Adult": (0.1397, 0.1465), "Weather": (0.1129, 0.1157),
 }  # fmt: skip
 
 # Minutes of training, and seconds for one explanation, on a V100.
