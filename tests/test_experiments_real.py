@@ -6,8 +6,8 @@ import pytest
 
 from limis.datasets import Dataset
 from limis.experiments import EXPERIMENTS, Cache, Scope, black_boxes, make_missing, real_methods, real_problem
-from limis.experiments.paper_real import TABLES, Key
-from limis.experiments.real_fidelity import NEGATIVE, WORSE, runs_of, side_by_side
+from limis.experiments.paper_real import BOXES, GLOBAL, INFERENCE, ORIGINAL, SLIPS, TABLES, Key
+from limis.experiments.real_fidelity import INFERENCES, NEGATIVE, SLIP, WORSE, runs_of, side_by_side
 from limis.experiments.real_problem import RealProblem
 from limis.experiments.real_runs import RealRun, Told
 from limis.experiments.real_tables import measures, tidy, verdicts
@@ -99,7 +99,10 @@ def test_all_methods_of_a_cell_make_a_table(tmp_path, data, surrogate):
     paper = TABLES[Key(data, "XGBoost", surrogate, "SILO", "nse")]
     assert by_method.loc["SILO", "nse paper"] == paper
     shown = side_by_side(table, ["error", "nse", "skill"])
+    errors = shown.set_index("method")["XGBoost error"]
     assert f"({paper:.4g})" in shown.set_index("method").loc["SILO", "XGBoost nse"]
+    assert errors["Original"].endswith(f"({ORIGINAL[data][0]:.4g})")
+    assert errors["global, of labels"].endswith(f"({GLOBAL[data, surrogate]:.4g})")
     assert len(verdicts(table, "nse")) == 1
 
 
@@ -114,10 +117,71 @@ def test_the_neighbourhood_table_is_written(tmp_path):
     assert (tmp_path / "real-neighbourhood.png").exists()
 
 
-def told(method, local, seed=0, missed=0.5):
+@pytest.mark.usefixtures("few_rows")
+def test_sampling_at_inference_stands_beside_weighting(tmp_path):
+    experiment, scope = EXPERIMENTS["real-inference"], Scope(seeds=3, tests=20, quick=True)
+    runs = [run for run in experiment.runs(scope) if run.problem.data == "Blog"]
+    assert [run.group for run in runs] == list(INFERENCES)  # of one seed
+    cache = Cache(tmp_path / "cache")
+    make_missing(runs, cache)
+    weighed, drawn = (cache.load(run) for run in runs)
+    assert drawn["method"].tolist() == [real_methods.SAMPLED]
+    assert np.isfinite(drawn["local"]).all()
+    assert not np.allclose(weighed["local"], drawn["local"])
+    shown = experiment.show(finish(experiment, scope, tmp_path, cache)).set_index("data")
+    for inference, number in zip(("weights", "sampled"), INFERENCE["Blog"], strict=True):
+        assert shown.loc["Blog", f"LMAE, {inference}"].endswith(f"({number:.4g})")
+    assert shown.loc["Blog", "sampling adds to the LMAE"].endswith("(+1.6%)")  # as the paper says
+    assert (tmp_path / "real-inference.png").exists()
+
+
+@pytest.mark.usefixtures("few_rows")
+def test_half_a_pair_is_not_shown(tmp_path):
+    experiment, scope = EXPERIMENTS["real-inference"], Scope(tests=20, quick=True)
+    cache = Cache(tmp_path / "cache")
+    make_missing([run for run in experiment.runs(scope) if run.problem.data == "Blog"][:1], cache)
+    assert experiment.show(finish(experiment, scope, tmp_path, cache, plot=False)).empty
+
+
+def test_who_samples_is_in_no_other_table():
+    others = [one for one in EXPERIMENTS.values() if one.name.startswith("real-") and one.name != "real-inference"]
+    runs = [run for one in others for run in one.runs(Scope(seeds=1)) if isinstance(run, RealRun)]
+    assert {run.group for run in runs} == set(real_methods.GROUPS) - {real_methods.SAMPLED}
+    assert {run.group for run in runs_of(Scope(seeds=1), ["Blog"], ["RF"], ["tree"])} == set(real_methods.COMPARED)
+
+
+@pytest.mark.usefixtures("few_rows")
+@pytest.mark.parametrize("data", ["Blog", "Adult"])
+def test_learning_curves_are_in_the_outputs_units(tmp_path, data):
+    experiment, scope = EXPERIMENTS["real-convergence"], Scope(seeds=2, tests=10, quick=True)
+    runs = [run for run in experiment.runs(scope) if run.problem.data == data]
+    assert [run.method.name for run in runs] == ["LIMIS (paper), one run", "STE", "Gumbel-softmax"]
+    cache = Cache(tmp_path / "cache")
+    make_missing(runs, cache)
+    curves = [cache.load(run) for run in runs]
+    for found in curves:
+        assert (np.diff(found["curve_steps"]) > 0).all()
+        assert len(found["curve_error"]) == len(found["curve_steps"]) > 1
+        assert np.isfinite(found["curve_error"]).all()
+        assert found["curve_kept"] < len(found["curve_steps"])
+    assert not np.allclose(curves[1]["curve_error"][1:3], curves[2]["curve_error"][1:3])
+    # Without early stopping every probe row is in the curve.
+    problem = runs[0].problem
+    explainer = problem.plain_explainer()
+    features = explainer.training_.table.features(explainer.training_.table.values(problem.probe))
+    missed = np.abs(explainer.global_fit_.predict(features) - problem.answers.probe).mean()
+    assert curves[0]["curve_global_error"] == pytest.approx(missed, rel=1e-3)
+    table = finish(experiment, scope, tmp_path, cache)
+    first = table[(table["method"] == runs[0].method.name) & (table["step"] == 0)]["reward"]
+    assert first.tolist() == pytest.approx([missed - curves[0]["curve_error"][0]], rel=1e-3)
+    assert experiment.show(table)["step 40"].ne("").all()
+    assert (tmp_path / "real-convergence.png").exists()
+
+
+def told(method, local, seed=0, missed=0.5, box="XGBoost"):
     rng = np.random.default_rng(1)
     outputs = rng.normal(size=400)
-    problem = RealProblem("Blog", "XGBoost", seed, 400)
+    problem = RealProblem("Blog", box, seed, 400)
     ones = np.ones(400)
     return Told(problem, "ridge", method, outputs, outputs, local(outputs), ones, missed * ones, ones, ones, 1.0, 1.0)
 
@@ -144,6 +208,15 @@ def test_what_is_worse_than_the_global_model_is_marked():
     assert NEGATIVE in by_method.loc["SILO", "XGBoost nse"]
     assert WORSE not in by_method.loc["LIMIS (default)", "XGBoost error"]
     assert measures(far)["error"] == pytest.approx(10)
+
+
+def test_numbers_that_the_paper_cannot_mean_are_marked():
+    assert TABLES.keys() >= SLIPS
+    for box, number in zip(BOXES, ORIGINAL["Blog"], strict=True):
+        table = tidy([[told("LIMIS (default)", lambda outputs: outputs + 1, box=box)]])
+        (text,) = side_by_side(table, ["error"]).query("method == 'Original'")[f"{box} error"]
+        assert text.endswith(f"({number:.4g}{SLIP if box == 'MLP' else ''})")
+    assert SLIP in EXPERIMENTS["real-main"].note
 
 
 def test_the_runs_of_a_cell_differ_in_key():

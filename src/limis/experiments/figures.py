@@ -102,10 +102,12 @@ def over_sizes(table: pd.DataFrame) -> Figure:
     return figure
 
 
-def curves_by_data(table: pd.DataFrame, x: str, y: str, x_label: str, y_label: str) -> tuple[Figure, np.ndarray]:
+def curves_by_data(
+    table: pd.DataFrame, x: str, y: str, x_label: str, y_label: str, *, share_y: bool = True
+) -> tuple[Figure, np.ndarray]:
     """Curves over x, a panel a data set, with a legend."""
     names = list(table["data"].unique())
-    figure, axes = panels(names)
+    figure, axes = panels(names, share_y=share_y)
     for ax, name in zip(axes[0], names, strict=True):
         curves(ax, table[table["data"] == name], x, y)
         ax.set_xlabel(x_label)

@@ -15,7 +15,7 @@ from limis.explainer import LimisExplainer
 from limis.explanation import Explanations
 from limis.peers import GlobalModel, Lime, Maple, Silo
 from limis.peers.base import Peer
-from limis.training import TrainingLog, TrainingPlan
+from limis.training import ProbeRows, TrainingLog, TrainingPlan
 from limis.training.plans import PLANS, TOWERS_PLAN, paper_baseline
 from limis.training.terms import RowError
 from limis.training.trainer import train
@@ -68,18 +68,15 @@ class Trained(Method):
     plan: TrainingPlan = field(default_factory=TrainingPlan)
 
     def fit(self, problem: Problem, quick: bool, device: str) -> Fitted:
-        """Train it on all probe rows; only training counts as time."""
+        """Train it on all probe rows."""
         explainer = problem.plain_explainer()
+        return self.fit_on(explainer, problem.probe_rows(explainer), problem.seed, quick, device)
+
+    def fit_on(self, explainer: LimisExplainer, probes: ProbeRows, seed: int, quick: bool, device: str) -> Fitted:
+        """Train it, and let the explainer weigh with it; only training counts as time."""
         plan = replace(self.plan, **QUICK_PLAN) if quick else self.plan
         started = time.perf_counter()
-        weighting, logs = train(
-            explainer.training_,
-            problem.probe_rows(explainer),
-            explainer.global_fit_,
-            plan,
-            problem.seed,
-            device=device,
-        )
+        weighting, logs = train(explainer.training_, probes, explainer.global_fit_, plan, seed, device=device)
         seconds = time.perf_counter() - started
         explainer.local_model_ = OneScale(weighting)
         return Fitted(explainer.explain, seconds, self._curve(logs, explainer.training_.unit))

@@ -10,15 +10,15 @@ import numpy as np
 import pandas as pd
 
 from limis.experiments.paper_real import TABLES, Key
-from limis.experiments.real_methods import CEILING, OF_LABELS
+from limis.experiments.real_methods import CEILING, OF_LABELS, SAMPLED
 from limis.experiments.real_runs import Told
 from limis.metrics import apr, lmae, mae, nse
 
 DEFAULT = "LIMIS (default)"
 CELL = ["data", "box", "surrogate"]
 RESAMPLES = 1000
-# What the paper calls a method whose numbers stand beside ours.
-PAPER_NAMES = {"LIMIS (paper)": "LIMIS", "LIME": "LIME", "SILO": "SILO", "MAPLE": "MAPLE"}
+# The methods that have another name where the paper's numbers are.
+PAPER_NAMES = {"LIMIS (paper)": "LIMIS", SAMPLED: "LIMIS, sampled", OF_LABELS: "global"}
 
 
 def measures(one: Told) -> dict[str, float]:
@@ -96,12 +96,17 @@ def _original(cell: list[Told], data: str, box: str, surrogate: str) -> dict[str
     score = apr if cell[0].problem.classifies else mae
     error = float(np.mean([score(one.labels, one.outputs) for one in first.values()]))
     line = {"data": data, "box": box, "surrogate": surrogate, "method": "Original", "seeds": len(first)}
-    return {**line, "tests": len(next(iter(first.values())).local), "error": error, "nse": 1.0, "skill": 1.0}
+    line |= {"tests": len(next(iter(first.values())).local), "error": error, "nse": 1.0, "skill": 1.0}
+    return {**line, "error paper": _paper(data, box, surrogate, "Original", "error")}
 
 
-def _paper(data: str, box: str, surrogate: str, method: str, measure: Any) -> float:
-    name = PAPER_NAMES.get(method)
-    return float("nan") if name is None else TABLES.get(Key(data, box, surrogate, name, measure), float("nan"))
+def paper_key(data: str, box: str, surrogate: str, method: str, measure: Any) -> Key:
+    """Where the paper's number for a cell and method is, if it has one."""
+    return Key(data, box, surrogate, PAPER_NAMES.get(method, method), measure)
+
+
+def _paper(data: str, box: str, surrogate: str, method: str, measure: str) -> float:
+    return TABLES.get(paper_key(data, box, surrogate, method, measure), float("nan"))
 
 
 def _behind(measure: str, seeds: list[Told], own: dict[int, Told]) -> dict[str, float]:

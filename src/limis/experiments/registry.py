@@ -9,6 +9,7 @@ from limis.experiments.adult_fidelity import ADULT
 from limis.experiments.data_statistics import DATA_STATISTICS
 from limis.experiments.experiment import Experiment
 from limis.experiments.real_fidelity import FIDELITY
+from limis.experiments.real_training import CONVERGENCE
 from limis.experiments.recovery import RECOVERY
 from limis.experiments.selection import SELECTION
 from limis.experiments.suggested_people import PEOPLE_TABLE
@@ -16,11 +17,12 @@ from limis.experiments.suggestions import SUGGESTIONS
 from limis.experiments.training_studies import TRAINING
 from limis.experiments.tree_fidelity import TREES
 
-REAL = (DATA_STATISTICS, *FIDELITY, ADULT, TREES, SUGGESTIONS, PEOPLE_TABLE)
+PAPERS_REAL = (DATA_STATISTICS, *FIDELITY, CONVERGENCE)
+REAL = (*PAPERS_REAL, ADULT, TREES, SUGGESTIONS, PEOPLE_TABLE)
 EXPERIMENTS: dict[str, Experiment] = {one.name: one for one in (*RECOVERY, *SELECTION, *TRAINING, *REAL)}
 GROUPS = {
     "all-synthetic": [name for name, one in EXPERIMENTS.items() if one.synthetic],
-    "all-real": [one.name for one in (DATA_STATISTICS, *FIDELITY)],
+    "all-real": [one.name for one in PAPERS_REAL],
     "all": list(EXPERIMENTS),
 }
 

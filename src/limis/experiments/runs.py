@@ -92,7 +92,7 @@ class SyntheticRun:
             **_explained(found, problem),
             "fit_seconds": np.array(fitted.seconds),
             "explain_seconds": np.array(seconds),
-            **_curve(fitted),
+            **curve_arrays(fitted),
         }
 
     def outcome(self, found: Arrays) -> Outcome:
@@ -114,7 +114,8 @@ def _explained(found: Explanations, problem: Problem) -> dict[str, np.ndarray]:
     }
 
 
-def _curve(fitted: Fitted) -> dict[str, np.ndarray]:
+def curve_arrays(fitted: Fitted) -> dict[str, np.ndarray]:
+    """The learning curve, where there is one."""
     log = fitted.log
     if log is None:
         return {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from limis.experiments.methods import Trained, paper_once
 from limis.experiments.paper_numbers import AWD, MEAN, MINUTES
 from limis.experiments.protocol import PIECEWISE, SIZES, Scope
 from limis.experiments.recovery import awd_table, show_awd
-from limis.experiments.runs import Outcome, Run
+from limis.experiments.runs import Arrays, Outcome, Run
 from limis.experiments.tables import CELL, beside_paper, cell, measured, shown, summarised, with_mean
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ OWN_ABLATION = (
     methods.PAPER_ONCE, methods.PAPER_TEXT, methods.REINFORCE, methods.RLOO, methods.RLOO_ALL_ROWS, methods.TOWERS_RLOO,
     methods.TOWERS_HELD_OUT, methods.TOWERS_ALL_ROWS, methods.KERNEL_ALL_ROWS, methods.TOWERS_CHANGES,
 )  # fmt: skip
+Curve = tuple[dict[str, Any], Arrays]  # whose it is, by data, method and seed; what its run found
 STE_IS = 'STE is, as the paper describes it, direct weighted optimisation; "straight-through" samples. '
 
 
@@ -89,8 +91,7 @@ def _draw_penalty(table: pd.DataFrame) -> Figure:
 
 def _curve_table(outcomes: list[Outcome]) -> pd.DataFrame:
     """Rewards at each check of training, and at the end on the test rows (without a step)."""
-    steps = sorted({int(step) for one in outcomes if "curve_steps" in one.found for step in one.found["curve_steps"]})
-    lines = [line for one in outcomes if "curve_steps" in one.found for line in _rewards(one, steps)]
+    lines = rewards([(_place(one), one.found) for one in outcomes if "curve_steps" in one.found])
     return summarised(pd.DataFrame([*lines, *_final_rewards(outcomes)]), ["data", "method", "step"], ["reward"])
 
 
@@ -98,17 +99,20 @@ def _place(one: Outcome) -> dict[str, Any]:
     return {"data": one.run.data, "method": one.run.method.name, "seed": one.run.seed}
 
 
-def _rewards(one: Outcome, steps: list[int]) -> list[dict[str, Any]]:
+def rewards(curves: Sequence[Curve]) -> list[dict[str, Any]]:
     """Global LMAE less LIMIS's at every check of any run; one that has stopped stays at what it kept."""
-    found = one.found
-    rewards = dict(zip(found["curve_steps"].tolist(), found["curve_global_error"] - found["curve_error"], strict=True))
-    kept = float(found["curve_global_error"] - found["curve_error"][found["curve_kept"]])
-    last = max(rewards)
-    return [
-        {**_place(one), "step": float(step), "reward": rewards.get(step, kept)}
-        for step in steps
-        if step in rewards or step > last
-    ]
+    steps = sorted({int(step) for _, found in curves for step in found["curve_steps"]})
+    lines = []
+    for place, found in curves:
+        gains = found["curve_global_error"] - found["curve_error"]
+        checked = dict(zip(found["curve_steps"].tolist(), gains.tolist(), strict=True))
+        kept, last = float(gains[found["curve_kept"]]), max(checked)
+        lines += [
+            {**place, "step": float(step), "reward": checked.get(step, kept)}
+            for step in steps
+            if step in checked or step > last
+        ]
+    return lines
 
 
 def _final_rewards(outcomes: list[Outcome]) -> list[dict[str, Any]]:
@@ -122,8 +126,8 @@ def _final_rewards(outcomes: list[Outcome]) -> list[dict[str, Any]]:
     ]
 
 
-def _show_curves(table: pd.DataFrame) -> pd.DataFrame:
-    """The reward at some steps, and at the end on the test rows."""
+def show_rewards(table: pd.DataFrame) -> pd.DataFrame:
+    """The reward at some steps, and at the end on the test rows where that is known."""
     steps = np.sort(table["step"].dropna().unique())
     some = steps[np.unique(np.linspace(0, len(steps) - 1, 5).round().astype(int))]
     table = table[table["step"].isin(some) | table["step"].isna()].sort_values("step", kind="stable")
@@ -131,13 +135,25 @@ def _show_curves(table: pd.DataFrame) -> pd.DataFrame:
     return shown(table.assign(at=words), "reward", ["data", "method"], "at").sort_values("data", kind="stable")
 
 
-def _draw_curves(table: pd.DataFrame) -> Figure:
+def draw_rewards(table: pd.DataFrame, *, share_y: bool = True) -> tuple[Figure, np.ndarray]:
+    """Rewards over the steps; at zero a method is as good as the global ridge."""
     figure, axes = figures.curves_by_data(
-        table.dropna(subset="step"), "step", "reward", "training steps", "LMAE of the global ridge − LMAE"
+        table.dropna(subset="step"),
+        "step",
+        "reward",
+        "training steps",
+        "LMAE of the global ridge − LMAE",
+        share_y=share_y,
     )
+    for ax in axes[0]:
+        ax.axhline(0, color=figures.OTHER, linewidth=0.8, linestyle=":")
+    return figure, axes
+
+
+def _draw_curves(table: pd.DataFrame) -> Figure:
+    figure, axes = draw_rewards(table)
     final = table[table["step"].isna() & (table["method"] == methods.DEFAULT.name)].set_index("data")["reward"]
     for ax, name in zip(axes[0], table["data"].unique(), strict=True):
-        ax.axhline(0, color=figures.OTHER, linewidth=0.8, linestyle=":")
         ax.axhline(final[name], color=figures.COLOURS[methods.DEFAULT.name], linewidth=1.2, linestyle="--")
     axes[0, 0].annotate(
         "LIMIS (default), test rows", (0.98, final.iloc[0]), xycoords=("axes fraction", "data"), xytext=(0, -3),
@@ -237,7 +253,7 @@ TRAINING = (
         "LMAE of the global ridge less that of LIMIS over the training steps, 1,000 training rows",
         lambda scope: grid((*WITH_CURVES, methods.DEFAULT, methods.GLOBAL_RIDGE), PIECEWISE, scope.sizes(1000), scope),
         _curve_table,
-        _show_curves,
+        show_rewards,
         _draw_curves,
         note="Curves are on probe rows, which for LIMIS (paper) also reward; the end is on test rows. The default has "
         "no curve of this kind. The paper gives the figure only.",

@@ -88,12 +88,13 @@ class PairwiseWeighting:
 
     def neighbourhood(self, training: TrainingRows, values: np.ndarray) -> Neighbourhood:
         """Candidates and weights of each row given by its values."""
-        every = torch.arange(len(training))
+        device = next(self.estimator.parameters()).device
+        on_device, every = training.on(str(device)), torch.arange(len(training), device=device)
         self.estimator.eval()
         with torch.no_grad():
             # One query at a time, each copied: shapes and memory alignment, which rounding depends on, are then the
             # same for all, and a row's weights do not depend on its batch.
-            queries = self.inputs(training, values)
-            one_by_one = [self.logits(training, query[None].clone(), every) for query in queries]
-            weights = torch.cat([torch.sigmoid(logits) for logits in one_by_one]).double().numpy()
+            queries = self.inputs(training, values).to(device)
+            one_by_one = [self.logits(on_device, query[None].clone(), every) for query in queries]
+            weights = torch.cat([torch.sigmoid(logits) for logits in one_by_one]).double().cpu().numpy()
         return over_all_rows(training, values, weights)
