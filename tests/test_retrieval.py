@@ -38,7 +38,7 @@ def scikit_learns_trees(inputs, outputs, in_bag):
 
 def test_leaves_are_those_of_scikit_learn(data):
     inputs, outputs = data
-    forest, in_bag = grow_forest(inputs, outputs, np.arange(300), **OPTIONS)
+    forest, in_bag = grow_forest(inputs, [outputs], np.arange(300), **OPTIONS)
     rows = np.random.default_rng(1).normal(size=(100, 5)).astype(np.float32)
     ours = forest.leaves(rows)
     for tree, same in enumerate(scikit_learns_trees(inputs, outputs, in_bag)):
@@ -50,7 +50,7 @@ def test_leaves_are_those_of_scikit_learn(data):
 
 def test_proximity_weighs_outputs_into_the_forests_own_prediction(data):
     inputs, outputs = data
-    forest, in_bag = grow_forest(inputs, outputs, np.arange(300), **OPTIONS)
+    forest, in_bag = grow_forest(inputs, [outputs], np.arange(300), **OPTIONS)
     index = LeafIndex.build(forest.leaves(inputs), in_bag, forest.n_leaves)
     rows = np.random.default_rng(1).normal(size=(50, 5)).astype(np.float32)
     near = index.proximity(forest.leaves(rows))
@@ -61,13 +61,13 @@ def test_proximity_weighs_outputs_into_the_forests_own_prediction(data):
 
 def test_rows_of_a_group_are_in_a_trees_sample_together(data):
     inputs, outputs = data
-    _, in_bag = grow_forest(inputs, outputs, np.arange(300) // 3, **OPTIONS)
+    _, in_bag = grow_forest(inputs, [outputs], np.arange(300) // 3, **OPTIONS)
     assert in_bag.shape == (100, 7)
 
 
 def test_out_of_bag_proximity_equals_brute_force(data):
     inputs, outputs = data
-    forest, in_bag = grow_forest(inputs, outputs, np.arange(300), **OPTIONS)
+    forest, in_bag = grow_forest(inputs, [outputs], np.arange(300), **OPTIONS)
     leaves = forest.leaves(inputs)
     near = LeafIndex.build(leaves, in_bag, forest.n_leaves).proximity(leaves, in_bag == 0).toarray()
     for row in range(20):

@@ -18,6 +18,7 @@ from limis.table import Table
 from limis.training import ProbeRows
 from limis.training import slopes as slope_training
 from limis.training.slopes import train_slopes
+from limis.two_scales import _reach
 from limis.weighting.learned import estimator_inputs
 
 
@@ -165,10 +166,18 @@ def test_level_and_slopes_are_told_apart_and_add_up():
     data = make_synthetic("Syn1", 400, random_state=0)
     explainer = LimisExplainer(data.black_box).fit(data.features)
     found = explainer.explain(data.features.iloc[:20])
-    assert {"slopes_from", "level_from", "prior", "reach"} <= set(explainer.choices_)
+    assert {"slopes_from", "level_from", "prior", "n_candidates"} <= set(explainer.choices_)
     assert explainer.choices_["chosen"].sum() == 1
     np.testing.assert_allclose(found.base_values + found.contributions.sum(axis=1), found.local_predictions)
     assert found.slope_weights.shape == found.weights.shape
+
+
+def test_slopes_carry_the_level_only_as_far_as_they_hold_on_the_narrow_rows():
+    share = np.full((3, 4), 0.25)
+    along = np.array([[-2.0, -1.0, 1.0, 2.0]] * 3)
+    told = _reach(along, along * np.array([[0.5], [-1.0], [3.0]]), share)
+    np.testing.assert_allclose(told, [0.5, 0.0, 1.0])
+    np.testing.assert_array_equal(_reach(np.zeros((1, 4)), along[:1], share[:1]), [0.0])
 
 
 def test_two_scales_need_a_model_to_ask_and_do_not_sample():

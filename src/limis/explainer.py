@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 MIN_TRAINING_ROWS = 2
 # More probe rows than these would sharpen no choice and only cost time.
-MAX_CHOOSING, MAX_MEASURING = 500, 1000
+MAX_CHOOSING, MAX_MEASURING = 2000, 1000
 
 
 class LimisExplainer(BaseEstimator):

@@ -142,8 +142,8 @@ class Explanations(DrawsItself):
     def base_values(self) -> pd.Series:
         """The neighbourhood's level, where each telling of contributions starts.
 
-        Its mean output, unless two scales were chosen with a ``reach`` below 1 (see ``choices_``): then the level from
-        which the slopes meet what the neighbourhood says of the row.
+        Its mean output or, on two scales, the level from which the slopes meet what the neighbourhood says of the row:
+        they may carry it only so far as they tell how the neighbourhood's own rows differ.
         """
         return pd.Series(self.fits.levels, index=self.index, name="base_value")
 

@@ -38,17 +38,16 @@ class TwoScales:
     copies: ChangedCopies
     systems: ColumnSystems
     slope_weighting: SlopeWeighting | None  # None: the forest's rows speak for the slopes too
-    n_candidates: int
+    n_candidates: int  # rows of the forest that may speak for the slopes
+    n_level: int  # rows that the level rests on
     prior: float  # how much the changes of all training rows count beside the weighted ones
     level_from: Literal["forest", "slopes"] = "forest"  # whose rows say how high
-    # How much of the way from the narrow rows' mean to the row itself the slopes may carry the level. Where rows are
-    # far and the black box bends, slopes that are right at the row lead astray on that way.
-    reach: float = 1.0
+    reach: float = 1.0  # how much of the way from the narrow rows' mean to the row slopes may carry the level, at most
     _features: np.ndarray | None = field(default=None, init=False, repr=False)
 
     def candidates(self, training: TrainingRows) -> int:
-        """How many rows the level may rest on."""
-        return min(self.n_candidates, len(training))
+        """How many rows the level rests on."""
+        return min(self.n_level, len(training))
 
     def fit(
         self, training: TrainingRows, fallback: GlobalFit, values: np.ndarray, own: ColumnSystems | None = None
@@ -59,10 +58,10 @@ class TwoScales:
             near = sp.hstack([broad, sp.csr_array((len(values), len(self.copies.origin)))], format="csr")
         else:
             near = self.retriever.proximity(training, values)
-        rows, weights = strongest(near, self.candidates(training))
-        weights /= np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
-        by_origin = self.retriever.by_origin(as_sparse(rows, weights, near.shape[1]))
-        broad = by_origin if broad is None else broad
+        rows, weights = _shares(near, self.candidates(training))
+        by_origin = self._by_origin(rows, weights)
+        if broad is None:
+            broad = self._by_origin(*_shares(near, min(self.n_candidates, len(training))))
         broad_share = _summing_to_one(broad)
         slopes = self.systems.slopes(broad_share, self.prior, PENALTY, own) * training.unit
         touched = self.systems.touched(broad_share)
@@ -80,6 +79,10 @@ class TwoScales:
             slopes = fits.coefficients[row] / training.unit
             errors[row] = self.systems.standard_errors(weights, slopes, self.prior, PENALTY) * training.unit
         return errors
+
+    def _by_origin(self, rows: np.ndarray, weights: np.ndarray) -> sp.csr_array:
+        """Weights of training rows and copies, (rows, candidates), added up by training row: (rows, training rows)."""
+        return self.retriever.by_origin(as_sparse(rows, weights, len(self.retriever.origin)))
 
     def _with_level(
         self,
@@ -99,12 +102,16 @@ class TwoScales:
         centred = near - means[:, None, :]
         spread = np.sqrt((centred**2 * share[:, :, None]).sum(axis=1))
         deviations = heights - levels[:, None]
-        residuals = deviations - self.reach * (centred * slopes[:, None, :]).sum(axis=2)
+        along = (centred * slopes[:, None, :]).sum(axis=2)
+        # Of several classes slopes carry all as far: else what one class loses no other would gain.
+        holds = _reach(along, deviations, share) if training.every is None else np.ones(len(values))
+        reach = np.minimum(holds, self.reach)
+        residuals = deviations - reach[:, None] * along
         empty = share.max(axis=1) >= 1 - 1e-6
         empty |= share.sum(axis=1) <= 0
         residual, total = (_leave_one_out(part, share) for part in (residuals, deviations))
         features_here = training.table.features(values)
-        levels -= (1 - self.reach) * (slopes * (features_here - means)).sum(axis=1)
+        levels -= (1 - reach) * (slopes * (features_here - means)).sum(axis=1)
         slopes[empty], means[empty], levels[empty] = fallback.coefficients, fallback.feature_means, fallback.level
         residual[empty], total[empty] = fallback.residual_mean_square, fallback.spread_mean_square
         return LocalFits(
@@ -128,6 +135,22 @@ class TwoScales:
             self._features = training.table.features(np.concatenate([training.values, self.copies.values]))
         copies = self.copies.outputs * training.unit + training.overall_mean
         return self._features, np.concatenate([training.outputs, copies])
+
+
+def _shares(near: sp.csr_array, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """The strongest rows of each, and their shares of the weight: (rows, candidates) both."""
+    rows, weights = strongest(near, most)
+    return rows, weights / np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
+
+
+def _reach(along: np.ndarray, deviations: np.ndarray, share: np.ndarray) -> np.ndarray:
+    """How much of the way from the narrow rows' mean to a row its slopes hold, in [0, 1]: (rows,).
+
+    As much as they tell of the narrow rows themselves: where these are far and the black box bends, slopes that are
+    right at the row lead astray on that way.
+    """
+    told = (share * along * deviations).sum(axis=1)
+    return np.clip(told / np.maximum((share * along**2).sum(axis=1), 1e-300), 0.0, 1.0)
 
 
 def _leave_one_out(residuals: np.ndarray, share: np.ndarray) -> np.ndarray:

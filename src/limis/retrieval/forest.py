@@ -6,6 +6,7 @@ arrays that hold all nodes of all trees, and rows walk down all trees at once, a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,7 +53,7 @@ class Forest:
 
 def grow_forest(
     inputs: np.ndarray,
-    outputs: np.ndarray,
+    targets: Sequence[np.ndarray],
     group: np.ndarray,
     *,
     n_trees: int,
@@ -63,8 +64,8 @@ def grow_forest(
 ) -> tuple[Forest, np.ndarray]:
     """Grow a forest; returns it and how often each group is in each tree's sample: (groups, trees) uint8.
 
-    Rows of one group enter a tree's sample together or not at all. Outputs should be standardised: scikit-learn stops
-    splitting at an impurity that is small in absolute terms.
+    Trees take turns with the targets. Rows of one group enter a tree's sample together or not at all. Targets should
+    be standardised: scikit-learn stops splitting at an impurity that is small in absolute terms.
     """
     inputs = inputs.astype(np.float32)
     n_groups = int(group.max()) + 1
@@ -77,7 +78,8 @@ def grow_forest(
         regressor = DecisionTreeRegressor(
             min_samples_leaf=min_leaf, max_features=feature_share, random_state=int(seeds[tree])
         )
-        return regressor.fit(inputs, outputs, sample_weight=drawn[group], check_input=False).tree_, drawn
+        target = targets[tree % len(targets)]
+        return regressor.fit(inputs, target, sample_weight=drawn[group], check_input=False).tree_, drawn
 
     # Threads, not processes: scikit-learn's trees grow without holding Python's lock.
     grown = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(grow)(tree) for tree in range(n_trees))

@@ -1,4 +1,9 @@
-"""Retrieval as the weighting uses it: rows in, forest weights of the training rows out."""
+"""Retrieval as the weighting uses it: rows in, forest weights of the training rows out.
+
+Half of the trees are grown on the black box's outputs, and find rows of which it says the same. The others are grown on
+what one ridge for all rows leaves of them: their rows may lie far along the trend, which the slopes of an explanation
+make up for, and are alike in what slopes cannot tell.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
+import torch
+from sklearn.linear_model import Ridge
 
 from limis.copies import ChangedCopies
 from limis.retrieval.forest import Forest, grow_forest
@@ -16,6 +23,7 @@ from limis.rows import TrainingRows
 N_TREES = 100
 MIN_LEAF = 3
 FEATURE_SHARE = 0.5
+ALPHA = 1.0  # of the ridge whose trend is taken off
 # Fitting cost stays bounded however long the table is.
 MAX_FOREST_ROWS = 100_000
 
@@ -62,6 +70,7 @@ class Retriever:
             grown_on, of_copies = (training.standardised(part).round(6) for part in (training.every, copies.every))
         sums = [np.bincount(group, weights=weights * column) for column in grown_on.T]
         mean = np.stack(sums, axis=1) / np.where(count > 0, count, 1)[:, None]
+        of_distinct, of_copied = _trends(training, copies, places, mean, count)
         used = np.flatnonzero(count > 0)
         if len(used) > MAX_FOREST_ROWS:
             used = np.sort(rng.choice(used, MAX_FOREST_ROWS, replace=False))
@@ -70,7 +79,10 @@ class Retriever:
         kept = np.flatnonzero(number[group[copies.origin]] >= 0)
         forest, drawn = grow_forest(
             np.concatenate([inputs[places[used]], inputs[len(training) :][kept]]),
-            np.concatenate([mean[used], of_copies[kept]]),
+            [
+                np.concatenate([mean[used], of_copies[kept]]),
+                np.concatenate([(mean - of_distinct)[used], (of_copies - of_copied)[kept]]).round(6),
+            ],
             np.concatenate([np.arange(len(used)), number[group[copies.origin[kept]]]]),
             n_trees=n_trees,
             min_leaf=min(min_leaf, max(1, len(used) // 4)),
@@ -115,3 +127,14 @@ class Retriever:
         collected = sp.csr_array(weights @ collect)
         collected.sort_indices()
         return collected
+
+
+def _trends(
+    training: TrainingRows, copies: ChangedCopies, places: np.ndarray, outputs: np.ndarray, counts: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """What one ridge for all rows says of the distinct rows, given by their places, and of the copies."""
+    features = training.features[torch.as_tensor(places)].double().numpy()
+    ridge = Ridge(alpha=ALPHA).fit(features, outputs, sample_weight=counts)
+    said = ridge.predict(np.concatenate([features, training.table.features(copies.values)]))
+    said = said.reshape(len(said), -1)
+    return said[: len(places)], said[len(places) :]

@@ -124,7 +124,7 @@ def _pack_two_scales(model: TwoScales) -> tuple[dict[str, Any], Arrays]:
     if isinstance(model.slope_weighting, LearnedSlopes):
         form = model.slope_weighting.estimator.form
         arrays |= _pack_estimator(model.slope_weighting.estimator)
-    options = {name: getattr(model, name) for name in ("n_candidates", "prior", "level_from", "reach")}
+    options = {name: getattr(model, name) for name in ("n_candidates", "n_level", "prior", "level_from", "reach")}
     return {"kind": "two scales", "retriever": described, "slopes_by": form, **options}, arrays
 
 

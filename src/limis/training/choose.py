@@ -22,7 +22,7 @@ from limis.weighting.retrieved import RetrievedWeighting
 SCALES = (1.0, 3.0, 10.0, 30.0, 100.0)
 CANDIDATES = (64, 256)
 PRIORS = (0.0, 0.1, 0.5, 2.0)
-REACHES = (1.0, 0.5, 0.0)
+REACHES = (1.0, 0.0)
 RECORD_REACHES = (0.03, 0.1, 0.3)  # in ranks
 
 
@@ -139,7 +139,7 @@ def choose_two_scales(
     training: TrainingRows,
     model: TwoScales,
     slope_weightings: dict[str, SlopeWeighting | None],
-    candidates: Sequence[int],
+    level_rows: Sequence[int],
     fallback: GlobalFit,
     probes: ProbeRows,
     memory_limit: float,
@@ -147,42 +147,32 @@ def choose_two_scales(
 ) -> tuple[TwoScales, list[Choice]]:
     """Whose changes the slopes rest on, how much those of all rows count, whose rows give the level, and how.
 
-    How many rows the level rests on is decided last, for the best of the rest. ``done`` is called after each try.
+    How many rows the level rests on, and whether slopes carry it from there, is decided last, for the best of the
+    rest. ``done`` is called after each try.
     """
     if len(probes) < 2:
         return model, []
-    choices = []
 
-    def judged(tried: TwoScales, options: dict[str, Any]) -> list[Choice]:
+    def judged(options: dict[str, Any]) -> Choice:
+        tried = with_options(options)
         fits = LocalFits.join(list(fit_locally(training, tried, fallback, probes.values, memory_limit)))
-        step = fits.predictions() - fits.levels
         done()
-        return [
-            Choice.of(
-                {**options, "reach": reach},
-                training.table,
-                replace(fits, levels=fits.levels - (1 - reach) * step),
-                probes,
-            )
-            for reach in REACHES
-        ]
+        return Choice.of(options, training.table, fits, probes)
 
     def with_options(options: dict[str, Any]) -> TwoScales:
         given = {name: value for name, value in options.items() if name != "slopes_from"}
         return replace(model, slope_weighting=slope_weightings[options["slopes_from"]], **given)
 
-    for slopes_from, weighting in slope_weightings.items():
-        for level_from in ("forest", "slopes") if weighting is not None else ("forest",):
-            for prior in PRIORS:
-                options = {"slopes_from": slopes_from, "level_from": level_from, "prior": prior}
-                options["n_candidates"] = model.n_candidates
-                choices += judged(with_options({**options, "reach": 1.0}), options)
-    best = best_of(choices)
-    for n_candidates in candidates:
-        if n_candidates != model.n_candidates:
-            options = {name: value for name, value in best.options.items() if name != "reach"}
-            options["n_candidates"] = n_candidates
-            choices += judged(with_options({**options, "reach": 1.0}), options)
+    model_options = {name: getattr(model, name) for name in ("n_candidates", "n_level", "reach")}
+    choices = [
+        judged({**model_options, "slopes_from": whose, "level_from": level, "prior": prior})
+        for whose, weighting in slope_weightings.items()
+        for level in (("forest",) if weighting is None else ("forest", "slopes"))
+        for prior in PRIORS
+    ]
+    best = best_of(choices).options
+    levels = [{**best, "n_level": n, "reach": reach} for n in level_rows for reach in REACHES]
+    choices += [judged(options) for options in levels if options != best]
     return with_options(best_of(choices).options), choices
 
 
@@ -229,7 +219,7 @@ def _has_own_slopes(base: LocalModel) -> bool:
 
 def n_tries(slope_weightings: dict[str, SlopeWeighting | None]) -> int:
     """How many times `choose_two_scales` fits the probe rows, about."""
-    return len(PRIORS) * (2 * len(slope_weightings) - 1) + 1
+    return len(PRIORS) * (2 * len(slope_weightings) - 1) + len(CANDIDATES) * len(REACHES) - 1
 
 
 def best_of(choices: list[Choice]) -> Choice:

@@ -183,13 +183,14 @@ class Stage:
                 time_budget=options.time_budget,
                 verbose=options.verbose,
             )
-        start = TwoScales(retriever, copies, systems, None, self._start_candidates(), START_PRIOR)
+        level_rows = self._candidate_list()
+        start = TwoScales(retriever, copies, systems, None, self._start_candidates(), level_rows[0], START_PRIOR)
         with progress(n_tries(weightings), "choosing on probe rows", options.verbose) as bar:
             model, choices = choose_two_scales(
                 training,
                 start,
                 weightings,
-                self._candidate_list(),
+                level_rows,
                 self.fallback,
                 self.choosing,
                 options.memory_limit,
