@@ -144,3 +144,20 @@ def test_rows_without_weight_are_never_retrieved():
     near = Retriever.fit(training, rng=rng).proximity(training, rng.normal(size=(20, 2)))
     assert near.toarray()[:, weight == 0].sum() == 0
     np.testing.assert_allclose(near.sum(axis=1), 1)
+
+
+def test_every_second_tree_looks_beyond_the_trend_unless_nothing_is_left():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.uniform(-1, 1, size=(600, 2)), columns=["a", "b"])
+    a = frame["a"].to_numpy()
+
+    def distance_along_a(outputs, **options):
+        training = training_rows(frame, outputs.to_numpy())
+        found = Retriever.fit(training, rng=np.random.default_rng(1), **options)
+        near = found.proximity(training, training.values[:50]).toarray()
+        return (near * np.abs(a[:50, None] - a[None])).sum(axis=1).mean()
+
+    line, with_a_step = 10 * frame["a"], 10 * frame["a"] + np.sign(frame["b"] - 0.5) * (frame["b"] > 0)
+    # Along the trend rows may be far: slopes make up for that.
+    assert distance_along_a(with_a_step, beyond_trend=True) > 1.3 * distance_along_a(with_a_step)
+    assert distance_along_a(line, beyond_trend=True) == distance_along_a(line)

@@ -18,7 +18,7 @@ from limis.table import Table
 from limis.training import ProbeRows
 from limis.training import slopes as slope_training
 from limis.training.slopes import train_slopes
-from limis.two_scales import _reach
+from limis.two_scales import _reach, _within
 from limis.weighting.learned import estimator_inputs
 
 
@@ -178,6 +178,12 @@ def test_slopes_carry_the_level_only_as_far_as_they_hold_on_the_narrow_rows():
     told = _reach(along, along * np.array([[0.5], [-1.0], [3.0]]), share)
     np.testing.assert_allclose(told, [0.5, 0.0, 1.0])
     np.testing.assert_array_equal(_reach(np.zeros((1, 4)), along[:1], share[:1]), [0.0])
+
+
+def test_slopes_carry_the_level_no_further_than_the_narrow_rows_go():
+    along = np.array([[-1.0, 0.5, 9.0]] * 4)
+    share = np.array([[0.5, 0.5, 0.0]] * 3 + [[0.0, 0.0, 0.0]])
+    np.testing.assert_array_equal(_within(along, share, np.array([5.0, -5.0, 0.2, 7.0])), [0.5, -1.0, 0.2, 7.0])
 
 
 def test_two_scales_need_a_model_to_ask_and_do_not_sample():

@@ -103,15 +103,18 @@ class TwoScales:
         spread = np.sqrt((centred**2 * share[:, :, None]).sum(axis=1))
         deviations = heights - levels[:, None]
         along = (centred * slopes[:, None, :]).sum(axis=2)
+        features_here = training.table.features(values)
+        step = (slopes * (features_here - means)).sum(axis=1)
+        reach, carried = np.full(len(values), self.reach), self.reach * step
         # Of several classes slopes carry all as far: else what one class loses no other would gain.
-        holds = _reach(along, deviations, share) if training.every is None else np.ones(len(values))
-        reach = np.minimum(holds, self.reach)
+        if training.every is None:
+            reach = np.minimum(_reach(along, deviations, share), self.reach)
+            carried = reach * _within(along, share, step)
         residuals = deviations - reach[:, None] * along
         empty = share.max(axis=1) >= 1 - 1e-6
         empty |= share.sum(axis=1) <= 0
         residual, total = (_leave_one_out(part, share) for part in (residuals, deviations))
-        features_here = training.table.features(values)
-        levels -= (1 - reach) * (slopes * (features_here - means)).sum(axis=1)
+        levels += carried - step
         slopes[empty], means[empty], levels[empty] = fallback.coefficients, fallback.feature_means, fallback.level
         residual[empty], total[empty] = fallback.residual_mean_square, fallback.spread_mean_square
         return LocalFits(
@@ -151,6 +154,14 @@ def _reach(along: np.ndarray, deviations: np.ndarray, share: np.ndarray) -> np.n
     """
     told = (share * along * deviations).sum(axis=1)
     return np.clip(told / np.maximum((share * along**2).sum(axis=1), 1e-300), 0.0, 1.0)
+
+
+def _within(along: np.ndarray, share: np.ndarray, step: np.ndarray) -> np.ndarray:
+    """The step from the narrow rows' mean to a row, no further than the narrow rows themselves go along its slopes."""
+    has_weight = share > 0
+    lowest = np.where(has_weight, along, np.inf).min(axis=1)
+    highest = np.where(has_weight, along, -np.inf).max(axis=1)
+    return np.where(has_weight.any(axis=1), np.clip(step, lowest, highest), step)
 
 
 def _leave_one_out(residuals: np.ndarray, share: np.ndarray) -> np.ndarray:

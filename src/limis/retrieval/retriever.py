@@ -1,8 +1,8 @@
 """Retrieval as the weighting uses it: rows in, forest weights of the training rows out.
 
-Half of the trees are grown on the black box's outputs, and find rows of which it says the same. The others are grown on
-what one ridge for all rows leaves of them: their rows may lie far along the trend, which the slopes of an explanation
-make up for, and are alike in what slopes cannot tell.
+Trees are grown on the black box's outputs, and find rows of which it says the same. Where slopes come from elsewhere
+and carry the level to the row, half of the trees are grown on what one ridge for all rows leaves of the outputs: their
+rows may lie far along the trend, which the slopes make up for, and are alike in what slopes cannot tell.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ N_TREES = 100
 MIN_LEAF = 3
 FEATURE_SHARE = 0.5
 ALPHA = 1.0  # of the ridge whose trend is taken off
+MIN_LEFT = 1e-3  # deviations of the outputs: of a black box that is a line nothing is left but rounding
 # Fitting cost stays bounded however long the table is.
 MAX_FOREST_ROWS = 100_000
 
@@ -48,8 +49,12 @@ class Retriever:
         n_jobs: int | None = None,
         n_trees: int = N_TREES,
         min_leaf: int = MIN_LEAF,
+        beyond_trend: bool = False,
     ) -> Retriever:
-        """Grow the forest on the training rows (and copies) and their outputs, and index its leaves."""
+        """Grow the forest on the training rows (and copies) and their outputs, and index its leaves.
+
+        ``beyond_trend`` grows every second tree on what one ridge for all rows leaves of the outputs.
+        """
         if copies is None:
             n_classes = None if training.every is None else training.every.shape[1]
             copies = ChangedCopies.none(training.values.shape[1], n_classes)
@@ -70,19 +75,21 @@ class Retriever:
             grown_on, of_copies = (training.standardised(part).round(6) for part in (training.every, copies.every))
         sums = [np.bincount(group, weights=weights * column) for column in grown_on.T]
         mean = np.stack(sums, axis=1) / np.where(count > 0, count, 1)[:, None]
-        of_distinct, of_copied = _trends(training, copies, places, mean, count)
         used = np.flatnonzero(count > 0)
         if len(used) > MAX_FOREST_ROWS:
             used = np.sort(rng.choice(used, MAX_FOREST_ROWS, replace=False))
         number = np.full(len(places), -1)
         number[used] = np.arange(len(used))
         kept = np.flatnonzero(number[group[copies.origin]] >= 0)
+        targets = [np.concatenate([mean[used], of_copies[kept]])]
+        if beyond_trend:
+            trend = _trend(training, copies, places, mean, count)
+            left = targets[0] - np.concatenate([trend[used], trend[len(places) :][kept]])
+            if left.std() > MIN_LEFT:
+                targets.append((left / left.std()).round(6))
         forest, drawn = grow_forest(
             np.concatenate([inputs[places[used]], inputs[len(training) :][kept]]),
-            [
-                np.concatenate([mean[used], of_copies[kept]]),
-                np.concatenate([(mean - of_distinct)[used], (of_copies - of_copied)[kept]]).round(6),
-            ],
+            targets,
             np.concatenate([np.arange(len(used)), number[group[copies.origin[kept]]]]),
             n_trees=n_trees,
             min_leaf=min(min_leaf, max(1, len(used) // 4)),
@@ -129,12 +136,11 @@ class Retriever:
         return collected
 
 
-def _trends(
+def _trend(
     training: TrainingRows, copies: ChangedCopies, places: np.ndarray, outputs: np.ndarray, counts: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """What one ridge for all rows says of the distinct rows, given by their places, and of the copies."""
+) -> np.ndarray:
+    """What one ridge for all rows says of the distinct rows, given by their places, then of the copies."""
     features = training.features[torch.as_tensor(places)].double().numpy()
     ridge = Ridge(alpha=ALPHA).fit(features, outputs, sample_weight=counts)
     said = ridge.predict(np.concatenate([features, training.table.features(copies.values)]))
-    said = said.reshape(len(said), -1)
-    return said[: len(places)], said[len(places) :]
+    return said.reshape(len(said), -1)
