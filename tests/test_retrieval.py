@@ -160,4 +160,5 @@ def test_every_second_tree_looks_beyond_the_trend_unless_nothing_is_left():
     line, with_a_step = 10 * frame["a"], 10 * frame["a"] + np.sign(frame["b"] - 0.5) * (frame["b"] > 0)
     # Along the trend rows may be far: slopes make up for that.
     assert distance_along_a(with_a_step, beyond_trend=True) > 1.3 * distance_along_a(with_a_step)
-    assert distance_along_a(line, beyond_trend=True) == distance_along_a(line)
+    # Of a line nothing is left but what the ridge's penalty takes, which is a line too.
+    assert distance_along_a(line, beyond_trend=True) < 1.1 * distance_along_a(line)
