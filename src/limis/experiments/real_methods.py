@@ -17,7 +17,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from limis.experiments.kept import digest, kept
 from limis.experiments.methods import QUICK_PLAN
-from limis.experiments.real_problem import RealProblem
+from limis.experiments.real_problem import PLAIN_PROBES, RealProblem
 from limis.explainer import LimisExplainer
 from limis.explanation import Explanations
 from limis.metrics import nse
@@ -65,13 +65,20 @@ def default(problem: RealProblem, surrogate: Surrogate, device: str) -> Iterator
     yield _explained(problem, "LIMIS (default)", explainer.explain, time.process_time() - started)
 
 
-# Ridges and trees of one problem rest on the same explainer, forest and ceiling; a process that makes both makes these
+# Ridges and trees of one problem rest on the same explainers, forest and ceiling; a process that makes both makes these
 # once. Only the last problem's are kept: they are large.
 
 
 @lru_cache(maxsize=1)
 def _plain(problem: RealProblem) -> LimisExplainer:
     return problem.plain_explainer()
+
+
+@lru_cache(maxsize=1)
+def _asking(problem: RealProblem) -> LimisExplainer:
+    """An explainer that holds the black box, for who asks it."""
+    explainer = LimisExplainer(problem.model, weighting="forest", n_jobs=1, random_state=problem.seed)
+    return explainer.fit(problem.train, probe_rows=problem.probe.iloc[:PLAIN_PROBES])
 
 
 @lru_cache(maxsize=1)
@@ -142,8 +149,7 @@ def forests(problem: RealProblem, surrogate: Surrogate, device: str) -> Iterator
 
 def lime(problem: RealProblem, surrogate: Surrogate, device: str) -> Iterator[Explained]:  # noqa: ARG001 - CPU
     """LIME with or without quartiles, whichever is better on probe rows, for the first of the test rows."""
-    asking = LimisExplainer(problem.model, weighting="forest", n_jobs=1, random_state=problem.seed)
-    asking.fit(problem.train, probe_rows=problem.probe)
+    asking = _asking(problem)
     samples: dict[str, Any] = {"num_samples": QUICK_SAMPLES} if problem.quick else {}
     peers = {
         str({"discretise": whether}): Lime(
