@@ -17,7 +17,7 @@ from limis.experiments.protocol import Scope
 from limis.experiments.real_methods import CEILING, COMPARED, OF_LABELS, SAMPLED, SURROGATES, Surrogate
 from limis.experiments.real_problem import LOADERS, POSITIVE, RealProblem
 from limis.experiments.real_runs import RealRun
-from limis.experiments.real_tables import CELL, DEFAULT, paper_key, tidy, verdicts
+from limis.experiments.real_tables import CELL, DEFAULT, PEERS, paper_key, tidy, verdicts
 from limis.experiments.runs import Run
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ REGRESSION = tuple(name for name in LOADERS if name not in POSITIVE)
 CLASSIFICATION = tuple(name for name in LOADERS if name in POSITIVE)
 INFERENCES = ("LIMIS (paper)", SAMPLED)
 SEVERAL_SEEDS = "XGBoost"  # the black box that all seeds are run for; the others have one
+VERDICTS = ("best", "tied", "behind", "unfinished")
 WORSE, NEGATIVE, SLIP = "▼", "▽", "†"
 NOTE = (
     f"Error is MAE for regression and APR, of which more is better, for classification; {WORSE} marks one worse than "
@@ -142,18 +143,44 @@ def _draw(measures: dict[str, str]) -> Callable[[pd.DataFrame], Figure]:
 
 
 def _show_verdicts(table: pd.DataFrame) -> pd.DataFrame:
-    """For each cell NSE and skill of the default, of the best other and of the booster, and who wins."""
+    """For each cell NSE and skill of the default, of the best peer and of the booster, who wins, and how often."""
     lines = []
     judged = {measure: verdicts(table, measure) for measure in _FOLLOWS}
     for cell, part in table.groupby(CELL, sort=False):
+        by_method = part.set_index("method")
         line = dict(zip(("data", "black box", "local model"), cell, strict=True))
         for measure, found in judged.items():
-            own, ceiling = (part.loc[part["method"] == name, measure] for name in (DEFAULT, CEILING))
-            line[measure] = _number(float(own.iloc[0])) if len(own) else ""
-            line[f"booster's {measure}"] = _number(float(ceiling.iloc[0])) if len(ceiling) else ""
+            known = by_method[measure]
+            peers = known[known.index.isin(PEERS)]
+            line[measure] = _number(known.get(DEFAULT, np.nan))
+            line[f"best peer's {measure}"] = f"{_number(peers.max())} ({peers.idxmax()})" if len(peers) else ""
+            line[f"booster's {measure}"] = _number(known.get(CEILING, np.nan))
             line[f"{measure} verdict"] = found[tuple(map(str, cell))]
+        own, best = (1 - by_method["nse"].get(name, np.nan) for name in (DEFAULT, _best_full(by_method)))
+        line["1 − NSE below SILO's and MAPLE's"] = "" if np.isnan(own / best) else f"{100 * (1 - own / best):.0f}%"
         lines.append(line)
-    return pd.DataFrame(lines)
+    total = {"data": "all", "black box": f"{len(lines)} cells"}
+    for measure, found in judged.items():
+        counts = {word: sum(text.startswith(word) for text in found.values()) for word in VERDICTS}
+        total[f"{measure} verdict"] = ", ".join(f"{word} {count}" for word, count in counts.items() if count)
+    return pd.DataFrame([*lines, total]).fillna("")
+
+
+def _best_full(by_method: pd.DataFrame) -> str:
+    """The peer with the highest NSE among those that explained all test rows."""
+    full = by_method.loc[by_method.index.isin(("SILO", "MAPLE")), "nse"]
+    return str(full.idxmax()) if len(full) else ""
+
+
+def _show_neighbourhood(table: pd.DataFrame) -> pd.DataFrame:
+    """The errors around the row side by side, with a verdict among the default and the peers for every data set."""
+    shown = side_by_side(table, ["near_lmae", "lmae", "near_mae"])
+    found = verdicts(table, "near_lmae", PEERS)
+    lines = []
+    for data, part in shown.groupby("data", sort=False):
+        texts = {f"{box} near_lmae": text for (name, box, _), text in found.items() if name == data}
+        lines += [*part.to_dict("records"), {"data": data, "local model": "ridge", "method": "verdict", **texts}]
+    return pd.DataFrame(lines).fillna("")
 
 
 def _show_times(table: pd.DataFrame) -> pd.DataFrame:
@@ -239,7 +266,7 @@ FIDELITY = (
         "real-neighbourhood",
         "Real data, ridges: LMAE and MAE at neighbours of the row and at the row, XGBoost and LightGBM",
         lambda scope: runs_of(scope, LOADERS, KINDS[:2], ["ridge"]),
-        lambda table: side_by_side(table, ["near_lmae", "lmae", "near_mae"]),
+        _show_neighbourhood,
         {"near_lmae": "LMAE of neighbours"},
         note="Neighbours are the row with noise of a tenth of a standard deviation on its numbers; categories stay, as "
         "noise on one-hot columns leads to no row that exists. " + _noting(_FACEBOOK_LIGHTGBM),

@@ -10,13 +10,14 @@ import numpy as np
 import pandas as pd
 
 from limis.experiments.paper_real import TABLES, Key
-from limis.experiments.real_methods import CEILING, OF_LABELS, SAMPLED
+from limis.experiments.real_methods import OF_LABELS, SAMPLED
 from limis.experiments.real_runs import Told
 from limis.metrics import apr, lmae, mae, nse
 
 DEFAULT = "LIMIS (default)"
 CELL = ["data", "box", "surrogate"]
 RESAMPLES = 1000
+PEERS = ("LIME", "SILO", "MAPLE")
 # The methods that have another name where the paper's numbers are.
 PAPER_NAMES = {"LIMIS (paper)": "LIMIS", SAMPLED: "LIMIS, sampled", OF_LABELS: "global"}
 
@@ -126,14 +127,23 @@ def _behind(measure: str, seeds: list[Told], own: dict[int, Told]) -> dict[str, 
     return {f"{measure} behind": middle, f"{measure} behind low": float(low), f"{measure} behind high": float(high)}
 
 
-def verdicts(table: pd.DataFrame, measure: str) -> dict[tuple[str, ...], str]:
-    """For each cell whether the default is best, tied with others, or behind some."""
+def verdicts(table: pd.DataFrame, measure: str, rivals: Sequence[str] | None = None) -> dict[tuple[str, ...], str]:
+    """For each cell whether the default is best, tied with rivals, or behind some; nothing before all are known.
+
+    Rivals are the peers, the local mean and the global model, unless others are given. The paper's own method is told
+    of in the tables, and the booster is no explanation.
+    """
     found = {}
     for cell, part in table.groupby(CELL, sort=False):
-        others = part[~part["method"].isin([DEFAULT, "Original", CEILING, OF_LABELS, "LIMIS (paper)"])]
-        level = others[others[f"{measure} behind low"] <= 0]
-        ahead = others[others[f"{measure} behind high"] < 0]
-        rivals = ", ".join((ahead if len(ahead) else level)["method"])
-        verdict = f"behind {rivals}" if len(ahead) else f"tied with {rivals}" if len(level) else "best"
+        wanted = rivals or (*PEERS, "local mean", f"global {part['surrogate'].iloc[0]}")
+        absent = sorted({DEFAULT, *wanted} - set(part["method"]))
+        verdict = f"unfinished: {', '.join(absent)}" if absent else _verdict(part[part["method"].isin(wanted)], measure)
         found[tuple(map(str, cell))] = verdict
     return found
+
+
+def _verdict(others: pd.DataFrame, measure: str) -> str:
+    level = others[others[f"{measure} behind low"] <= 0]
+    ahead = others[others[f"{measure} behind high"] < 0]
+    names = ", ".join((ahead if len(ahead) else level)["method"])
+    return f"behind {names}" if len(ahead) else f"tied with {names}" if len(level) else "best"
