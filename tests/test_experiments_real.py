@@ -186,6 +186,22 @@ def told(method, local, seed=0, missed=0.5, box="XGBoost"):
     return Told(problem, "ridge", method, outputs, outputs, local(outputs), ones, missed * ones, ones, ones, 1.0, 1.0)
 
 
+def test_rows_that_seeds_share_count_once(monkeypatch):
+    noise = np.random.default_rng(2).normal(size=400)
+
+    def width(places):
+        monkeypatch.setattr(RealProblem, "parts", property(lambda problem: (None, None, places(problem.seed))))
+        pairs = [
+            (told("LIMIS (default)", lambda f: f + 0.3 * noise, s), told("SILO", lambda f: f - 0.3 * noise[::-1], s))
+            for s in range(3)
+        ]
+        line = tidy(pairs).set_index("method").loc["SILO"]
+        return line["nse behind high"] - line["nse behind low"]
+
+    shared, apart = width(lambda _: np.arange(400)), width(lambda seed: np.arange(400) + 400 * seed)
+    assert shared == pytest.approx(3**0.5 * apart, rel=0.2)  # three times as many rows, a third of the variance
+
+
 def test_who_is_ahead_is_ahead_beyond_the_interval():
     noise = np.random.default_rng(2).normal(size=400)
     default = told("LIMIS (default)", lambda outputs: outputs + 0.3 * noise)
@@ -197,6 +213,10 @@ def test_who_is_ahead_is_ahead_beyond_the_interval():
     assert verdicts(tidy([[default, worse, same]]), "nse", ["SILO", "MAPLE"]) == {cell: "tied with MAPLE"}
     assert verdicts(tidy([[default, worse, same, better]]), "nse", PEERS) == {cell: "behind LIME"}
     assert verdicts(tidy([[default, worse]]), "skill", ["SILO"]) == {cell: "best"}
+    # A seed that a rival has not is not compared.
+    assert verdicts(
+        tidy([[default, worse, told("LIMIS (default)", lambda outputs: outputs, seed=1)]]), "nse", ["SILO"]
+    ) == {cell: "unfinished: SILO"}
     # Before all rivals are known nobody has won.
     assert verdicts(tidy([[default, worse, same]]), "nse", PEERS) == {cell: "unfinished: LIME"}
     assert verdicts(tidy([[worse, same, better]]), "nse", PEERS) == {cell: "unfinished: LIMIS (default)"}

@@ -122,6 +122,11 @@ def test_a_newer_file_asks_for_a_newer_limis(saved, tmp_path):
         limis.load(rewrite(saved, tmp_path / "newer.limis", change))
 
 
+def test_an_older_file_asks_to_be_made_anew(saved, tmp_path):
+    with pytest.raises(StoreError, match=r"made by an older limis \(0\.0, format 1\); fit and save it again"):
+        limis.load(rewrite(saved, tmp_path / "older.limis", lambda manifest: manifest.update(version=1, limis="0.0")))
+
+
 def places_in(data, path=()):
     yield path
     items = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()

@@ -18,7 +18,7 @@ from limis.table import Table
 from limis.training import ProbeRows
 from limis.training import slopes as slope_training
 from limis.training.slopes import train_slopes
-from limis.two_scales import _reach, _within
+from limis.two_scales import _reach
 from limis.weighting.learned import estimator_inputs
 
 
@@ -180,10 +180,16 @@ def test_slopes_carry_the_level_only_as_far_as_they_hold_on_the_narrow_rows():
     np.testing.assert_array_equal(_reach(np.zeros((1, 4)), along[:1], share[:1]), [0.0])
 
 
-def test_slopes_carry_the_level_no_further_than_the_narrow_rows_go():
-    along = np.array([[-1.0, 0.5, 9.0]] * 4)
-    share = np.array([[0.5, 0.5, 0.0]] * 3 + [[0.0, 0.0, 0.0]])
-    np.testing.assert_array_equal(_within(along, share, np.array([5.0, -5.0, 0.2, 7.0])), [0.5, -1.0, 0.2, 7.0])
+def test_contributions_start_at_the_mean_of_the_narrow_rows():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.uniform(-2, 2, 500), "b": rng.normal(size=500)})
+    explainer = LimisExplainer(lambda rows: rows["a"] ** 2, random_state=0).fit(frame)
+    found = explainer.explain(pd.DataFrame({"a": [-1.5, 0.1, 1.9], "b": [0.0, 1.0, -1.0]}))
+    if len(explainer.local_model_.copies.origin) == 0:
+        means = found.fits.weights @ explainer.training_.outputs
+        np.testing.assert_allclose(found.base_values, means)
+    assert found.fits.reach.min() < 1  # the black box bends
+    np.testing.assert_allclose(found.base_values + found.contributions.sum(axis=1), found.local_predictions)
 
 
 def test_two_scales_need_a_model_to_ask_and_do_not_sample():

@@ -82,7 +82,8 @@ class LimisExplainer(BaseEstimator):
         The paper's λ, the price of selecting rows, in units of the outputs; chosen by validation fidelity when "auto"
         (0 for towers, kernel and sum).
     candidates : "auto" or int, default="auto"
-        How many rows the forest retrieves; chosen on probe rows when "auto".
+        How many rows the forest retrieves; chosen on probe rows when "auto". On two scales that is how many the level
+        rests on, and 256 speak for the slopes.
     output : {"auto", "logit", "probability"}, default="auto"
         What is explained of a classifier. "auto" takes logits, unless more than 5% of the training rows have
         probabilities so near 0 or 1 that their logits mean nothing.
@@ -398,7 +399,7 @@ class LimisExplainer(BaseEstimator):
         rewarded = self.weighting in TRAINED and plan_for(self.weighting, self.objective).probes == "held-out"
         if not rewarded:
             order = np.arange(len(probes))
-            choosing, measuring = np.split(order, [min(MAX_CHOOSING, len(probes) // 2)])
+            choosing, measuring = np.split(order, [len(probes) - min(MAX_MEASURING, (len(probes) + 1) // 2)])
             return probes.part(choosing), probes.part(measuring)
         training = self.training_
         places = np.sort(rng.permutation(len(training))[:MAX_MEASURING])
@@ -623,10 +624,3 @@ class LimisExplainer(BaseEstimator):
         tags.input_tags.categorical = True
         tags.target_tags.required = self.model is None
         return tags
-
-
-def _pooled(shares: Sequence[float | None], totals: np.ndarray) -> float:
-    """One share of all, from the shares of totals; a class whose outputs never vary has no part in it."""
-    varying = np.flatnonzero(totals > 0)
-    known = np.array(shares, dtype=np.float64)[varying]
-    return float(np.average(known, weights=totals[varying])) if len(varying) else float("nan")

@@ -117,7 +117,7 @@ class Explanations(DrawsItself):
         self._need_coefficients()
         table, fits = self.training.table, self.fits
         at_zero = -table.feature_offset / table.feature_scale
-        values = fits.levels + (fits.coefficients * (at_zero - fits.feature_means)).sum(axis=1)
+        values = fits.predictions() + (fits.coefficients * (at_zero - fits.features)).sum(axis=1)
         return pd.Series(values, index=self.index, name="intercept")
 
     def _need_coefficients(self) -> None:
@@ -131,6 +131,8 @@ class Explanations(DrawsItself):
     def contributions(self) -> pd.DataFrame:
         """Each original column's part in the step from the neighbourhood's mean to the local prediction.
 
+        On two scales a slope counts for as much of that way as slopes tell of the neighbourhood's own rows: where the
+        model bends, one that is right at the row leads astray further off.
         Of a tree: how the answer moves at each split on the row's way, under the column split on.
         """
         parts = self.fits.weighted_differences()
@@ -140,11 +142,7 @@ class Explanations(DrawsItself):
 
     @property
     def base_values(self) -> pd.Series:
-        """The neighbourhood's level, where each telling of contributions starts.
-
-        Its mean output or, on two scales, the level from which the slopes meet what the neighbourhood says of the row:
-        they may carry it only so far as they tell how the neighbourhood's own rows differ.
-        """
+        """The neighbourhood's mean output, where each telling of contributions starts."""
         return pd.Series(self.fits.levels, index=self.index, name="base_value")
 
     @property

@@ -54,7 +54,8 @@ def make_fits(
     parts: np.ndarray | None = None,
 ) -> LocalFits:
     """Fits that rest on one set of weights: linear ones, or others where functions and parts are given."""
-    numbers = {**numbers, "unknown": np.zeros(numbers["coefficients"].shape, dtype=bool)}
+    shape = numbers["coefficients"].shape
+    numbers = {**numbers, "unknown": np.zeros(shape, dtype=bool), "reach": np.ones(len(numbers["coefficients"]))}
     if functions is None or parts is None:
         return LocalFits(**numbers, weights=weights, slope_weights=weights)
     objects = np.empty(len(functions), dtype=object)

@@ -42,7 +42,7 @@ class TwoScales:
     n_level: int  # rows that the level rests on
     prior: float  # how much the changes of all training rows count beside the weighted ones
     level_from: Literal["forest", "slopes"] = "forest"  # whose rows say how high
-    reach: float = 1.0  # how much of the way from the narrow rows' mean to the row slopes may carry the level, at most
+    reach: float = 1.0  # how much of the way from the narrow rows' mean to the row the slopes may hold, at most
     _features: np.ndarray | None = field(default=None, init=False, repr=False)
 
     def candidates(self, training: TrainingRows) -> int:
@@ -103,18 +103,17 @@ class TwoScales:
         spread = np.sqrt((centred**2 * share[:, :, None]).sum(axis=1))
         deviations = heights - levels[:, None]
         along = (centred * slopes[:, None, :]).sum(axis=2)
-        features_here = training.table.features(values)
-        step = (slopes * (features_here - means)).sum(axis=1)
-        reach, carried = np.full(len(values), self.reach), self.reach * step
-        # Of several classes slopes carry all as far: else what one class loses no other would gain.
+        reach = np.full(len(values), self.reach)
+        # Of several classes slopes hold alike for all: else what one class loses no other would gain.
         if training.every is None:
-            reach = np.minimum(_reach(along, deviations, share), self.reach)
-            carried = reach * _within(along, share, step)
-        residuals = deviations - reach[:, None] * along
+            reach = np.minimum(_reach(along, deviations, share), reach)
+        features_here = training.table.features(values)
+        left_out = (1 - reach) * (slopes * (features_here - means)).sum(axis=1)
+        residuals = deviations - along + left_out[:, None]
         empty = share.max(axis=1) >= 1 - 1e-6
         empty |= share.sum(axis=1) <= 0
         residual, total = (_leave_one_out(part, share) for part in (residuals, deviations))
-        levels += carried - step
+        reach[empty] = 1.0
         slopes[empty], means[empty], levels[empty] = fallback.coefficients, fallback.feature_means, fallback.level
         residual[empty], total[empty] = fallback.residual_mean_square, fallback.spread_mean_square
         return LocalFits(
@@ -123,6 +122,7 @@ class TwoScales:
             feature_means=means,
             feature_spread=spread,
             levels=levels,
+            reach=reach,
             residual_mean_square=residual,
             spread_mean_square=total,
             unknown=unknown & (training.table.is_jump | (means <= 0)),
@@ -154,14 +154,6 @@ def _reach(along: np.ndarray, deviations: np.ndarray, share: np.ndarray) -> np.n
     """
     told = (share * along * deviations).sum(axis=1)
     return np.clip(told / np.maximum((share * along**2).sum(axis=1), 1e-300), 0.0, 1.0)
-
-
-def _within(along: np.ndarray, share: np.ndarray, step: np.ndarray) -> np.ndarray:
-    """The step from the narrow rows' mean to a row, no further than the narrow rows themselves go along its slopes."""
-    has_weight = share > 0
-    lowest = np.where(has_weight, along, np.inf).min(axis=1)
-    highest = np.where(has_weight, along, -np.inf).max(axis=1)
-    return np.where(has_weight.any(axis=1), np.clip(step, lowest, highest), step)
 
 
 def _leave_one_out(residuals: np.ndarray, share: np.ndarray) -> np.ndarray:

@@ -31,13 +31,17 @@ class Shared:
 
 @dataclass(eq=False)
 class LocalFits:
-    """The surrogates of some rows, in feature units: g(x) = level + coefficients · (x − feature_means)."""
+    """The surrogates of some rows, in feature units.
+
+    At its own row x, g says level + reach · coefficients · (x − feature_means); elsewhere that and coefficients · step.
+    """
 
     features: np.ndarray  # (rows, features) of the explained rows
     coefficients: np.ndarray  # (rows, features)
     feature_means: np.ndarray  # (rows, features), over the weighted rows
     feature_spread: np.ndarray  # (rows, features), their standard deviation there
     levels: np.ndarray  # (rows,) weighted mean output
+    reach: np.ndarray  # (rows,) how much of the way from the weighted mean to the row the slopes hold, in [0, 1]
     residual_mean_square: np.ndarray  # (rows,) leave-one-out, over the weighted rows
     spread_mean_square: np.ndarray  # (rows,) the same for the weighted mean alone
     unknown: np.ndarray  # (rows, features) bool: levels that nothing the slopes rest on has
@@ -67,7 +71,7 @@ class LocalFits:
 
     def weighted_differences(self) -> np.ndarray:
         """Each feature's part in the step from the neighbourhood's mean to the row: (rows, features)."""
-        return self.coefficients * (self.features - self.feature_means)
+        return self.reach[:, None] * self.coefficients * (self.features - self.feature_means)
 
     def changes(self, rows: np.ndarray, moved_features: np.ndarray) -> np.ndarray:
         """What g says of moves: g(moved) − g(row), for each move."""
@@ -227,6 +231,7 @@ def fit_block(training: TrainingRows, found: Neighbourhood, fallback: GlobalFit,
         feature_means=means,
         feature_spread=fit.feature_spread.double().numpy(),
         levels=levels,
+        reach=np.ones(len(values)),
         residual_mean_square=residual,
         spread_mean_square=spread,
         unknown=training.table.is_level & (means <= 0),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from limis.experiments.methods import REVISION
 from limis.experiments.real_methods import GROUPS, SAMPLED, Explained, Surrogate
 from limis.experiments.real_problem import RealProblem
 from limis.experiments.runs import Arrays, key_of
@@ -35,7 +36,8 @@ class RealRun:
     @property
     def key(self) -> str:
         """What the run is kept under."""
-        return key_of(str(self), repr(self))
+        revision = f", revision {REVISION}" if self.group == "LIMIS (default)" else ""
+        return key_of(str(self), repr(self) + revision)
 
     @property
     def cost(self) -> float:
@@ -68,6 +70,11 @@ class Told:
     fit_seconds: float
     explain_ms: float
     options: str = field(default="")
+
+    def first(self, n: int) -> Told:
+        """What it says of the first rows."""
+        names = ("labels", "outputs", "local", "moved", "missed", "near_error", "near_label_error")
+        return replace(self, **{name: getattr(self, name)[:n] for name in names})
 
 
 def as_arrays(problem: RealProblem, explained: Iterable[Explained]) -> Arrays:

@@ -14,7 +14,8 @@ from limis.errors import StoreError
 from limis.store.plain import checked, from_json, one_line, to_json
 
 FORMAT = "limis explainer"
-VERSION = 1  # raised with every change that an older limis could not read
+VERSION = 2  # raised with every change that an older limis could not read
+OLDEST = 2  # that this one still reads
 MANIFEST = "manifest.json"
 
 _ZIP_START = b"PK\x03\x04"
@@ -134,6 +135,8 @@ def _member(archive: zipfile.ZipFile, name: str, path: Any, digest: str | None =
 def _check_version(path: Any, version: Any, made_by: Any) -> None:
     if isinstance(version, bool) or not isinstance(version, int) or version < 1:
         raise damaged(path, f"{MANIFEST} has no format version")
+    if version < OLDEST:
+        raise StoreError(f"{path} was made by an older limis ({made_by}, format {version}); fit and save it again")
     if version > VERSION:
         raise StoreError(
             f"{path} was made by a newer limis ({made_by}, format {version}; this one reads up to {VERSION}); "

@@ -22,7 +22,7 @@ from limis.weighting.retrieved import RetrievedWeighting
 SCALES = (1.0, 3.0, 10.0, 30.0, 100.0)
 CANDIDATES = (64, 256)
 PRIORS = (0.0, 0.1, 0.5, 2.0)
-REACHES = (1.0, 0.0)
+REACHES = (1.0, 0.5, 0.0)
 RECORD_REACHES = (0.03, 0.1, 0.3)  # in ranks
 
 

@@ -169,7 +169,13 @@ class Stage:
         systems = recorded.systems(training.table, training.values, training.sample_weight)
         copies = recorded.copies(len(training), self.rng)
         with progress(1, "growing the forest", options.verbose) as bar:
-            retriever = Retriever.fit(training, rng=self.rng, copies=copies, n_jobs=options.n_jobs, beyond_trend=True)
+            retriever = Retriever.fit(
+                training,
+                rng=self.rng,
+                copies=copies,
+                n_jobs=options.n_jobs,
+                beyond_trend=isinstance(options.surrogate, str),
+            )
             bar.update()
         seed = int(self.rng.integers(2**31))
         affordable = len(training) <= MAX_LEARNED_ROWS and np.prod(systems.grams.shape) <= MAX_LEARNED_CELLS
