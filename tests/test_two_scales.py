@@ -18,7 +18,7 @@ from limis.table import Table
 from limis.training import ProbeRows
 from limis.training import slopes as slope_training
 from limis.training.slopes import train_slopes
-from limis.two_scales import _reach
+from limis.two_scales import _reach, _shares
 from limis.weighting.learned import estimator_inputs
 
 
@@ -184,10 +184,14 @@ def test_contributions_start_at_the_mean_of_the_narrow_rows():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"a": rng.uniform(-2, 2, 500), "b": rng.normal(size=500)})
     explainer = LimisExplainer(lambda rows: rows["a"] ** 2, random_state=0).fit(frame)
-    found = explainer.explain(pd.DataFrame({"a": [-1.5, 0.1, 1.9], "b": [0.0, 1.0, -1.0]}))
-    if len(explainer.local_model_.copies.origin) == 0:
-        means = found.fits.weights @ explainer.training_.outputs
-        np.testing.assert_allclose(found.base_values, means)
+    training = explainer.training_
+    model = replace(explainer.local_model_, slope_weighting=None, level_from="forest", reach=1.0)
+    explainer.local_model_ = model
+    rows = pd.DataFrame({"a": [-1.5, 0.1, 1.9], "b": [0.0, 1.0, -1.0]})
+    found = explainer.explain(rows)
+    near, share = _shares(model.retriever.proximity(training, training.table.values(rows)), model.n_level)
+    outputs = np.concatenate([training.outputs, model.copies.outputs * training.unit + training.overall_mean])
+    np.testing.assert_allclose(found.base_values, (share * outputs[near]).sum(axis=1))
     assert found.fits.reach.min() < 1  # the black box bends
     np.testing.assert_allclose(found.base_values + found.contributions.sum(axis=1), found.local_predictions)
 

@@ -55,7 +55,7 @@ def make_fits(
 ) -> LocalFits:
     """Fits that rest on one set of weights: linear ones, or others where functions and parts are given."""
     shape = numbers["coefficients"].shape
-    numbers = {**numbers, "unknown": np.zeros(shape, dtype=bool), "reach": np.ones(len(numbers["coefficients"]))}
+    numbers = {**numbers, "unknown": np.zeros(shape, dtype=bool), "reach": np.ones(shape[0])}
     if functions is None or parts is None:
         return LocalFits(**numbers, weights=weights, slope_weights=weights)
     objects = np.empty(len(functions), dtype=object)
