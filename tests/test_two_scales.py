@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
+import limis
 from limis import InputError, LimisExplainer
 from limis.blackbox import connect
 from limis.changes import RecordedChanges
@@ -17,9 +18,11 @@ from limis.rows import TrainingRows
 from limis.table import Table
 from limis.training import ProbeRows
 from limis.training import slopes as slope_training
+from limis.training.levels import train_level
 from limis.training.slopes import train_slopes
 from limis.two_scales import _reach, _shares
 from limis.weighting.learned import estimator_inputs
+from limis.weighting.level import LevelMetric
 
 
 def training_rows(frame, black_box):
@@ -202,3 +205,39 @@ def test_two_scales_need_a_model_to_ask_and_do_not_sample():
         LimisExplainer(weighting="two-scales").fit(frame, np.arange(60.0))
     with pytest.raises(InputError, match="has no sampling"):
         LimisExplainer(lambda rows: rows["a"], weighting="two-scales", inference="sample").fit(frame)
+
+
+def test_learned_directions_tell_which_near_rows_say_how_high(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.uniform(-1, 1, size=(2500, 6)), columns=list("abcdef"))
+
+    def said(rows):
+        return np.sin(4 * rows["a"]) + 0.05 * rows["b"]
+
+    explainer = LimisExplainer(said, weighting="two-scales", random_state=0).fit(frame[:2000])
+    training, model = explainer.training_, explainer.local_model_
+    plain = replace(model, level_from="forest", level_metric=None, n_level=256, reach=1.0)
+    metric = train_level(training, explainer.global_fit_, plain, seed=0, memory_limit=1.0)
+    along = np.abs(metric.directions).sum(axis=1)
+    assert along.argmax() == 0  # only a bends
+    values = training.table.values(training.table.read(frame[2000:]))
+    learned = replace(plain, level_metric=metric)
+    missed = [
+        np.abs(one.fit(training, explainer.global_fit_, values).predictions() - said(frame[2000:])).mean()
+        for one in (plain, learned)
+    ]
+    assert missed[1] < missed[0]
+
+    explainer.local_model_ = learned
+    alone = explainer.explain(frame[2003:2004])
+    batch = explainer.explain(frame[2000:2010])
+    np.testing.assert_array_equal(alone.local_predictions, batch.local_predictions.iloc[[3]])
+    explainer.save(tmp_path / "learned.limis", include_model=False)
+    again = limis.load(tmp_path / "learned.limis", model=said).explain(frame[2000:2010])
+    np.testing.assert_array_equal(again.local_predictions, batch.local_predictions)
+
+
+def test_shares_of_rows_without_candidates_are_zero():
+    metric = LevelMetric(np.ones((2, 1)), 1.5)
+    shares = metric.shares(np.zeros((2, 1)), np.zeros((2, 3, 1)), np.array([[0.5, 0.5, 0.0], [0.0, 0.0, 0.0]]))
+    np.testing.assert_allclose(shares, [[0.5, 0.5, 0.0], [0.0, 0.0, 0.0]])

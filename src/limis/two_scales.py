@@ -18,6 +18,8 @@ from limis.retrieval import Retriever
 from limis.retrieval.index import strongest
 from limis.rows import TrainingRows
 from limis.walk import GlobalFit, LocalFits, as_sparse
+from limis.weighting.learned import estimator_inputs
+from limis.weighting.level import LevelMetric
 
 PENALTY = 0.001  # on the slopes, in shares of the mean square of a column's recorded changes
 
@@ -43,7 +45,9 @@ class TwoScales:
     prior: float  # how much the changes of all training rows count beside the weighted ones
     level_from: Literal["forest", "slopes"] = "forest"  # whose rows say how high
     reach: float = 1.0  # how much of the way from the narrow rows' mean to the row the slopes may hold, at most
+    level_metric: LevelMetric | None = None  # weighs the rows that the level rests on; None: the forest does
     _features: np.ndarray | None = field(default=None, init=False, repr=False)
+    _places: np.ndarray | None = field(default=None, init=False, repr=False)
 
     def candidates(self, training: TrainingRows) -> int:
         """How many rows the level rests on."""
@@ -59,6 +63,9 @@ class TwoScales:
         else:
             near = self.retriever.proximity(training, values)
         rows, weights = _shares(near, self.candidates(training))
+        if self.level_metric is not None:
+            here = self.level_metric.places(estimator_inputs(training.table, values).double().numpy())
+            weights = self.level_metric.shares(here, self._all_places(training)[rows], weights)
         by_origin = self._by_origin(rows, weights)
         if broad is None:
             broad = self._by_origin(*_shares(near, min(self.n_candidates, len(training))))
@@ -95,7 +102,8 @@ class TwoScales:
         reported: tuple[sp.csr_array, sp.csr_array],
     ) -> LocalFits:
         rows, share = narrow
-        features, outputs = self._all_rows(training)
+        features, outputs = self.all_features(training), self.all_outputs(training)
+        outputs = outputs * training.unit + training.overall_mean
         near, heights = features[rows], outputs[rows]  # (rows, candidates, features), (rows, candidates)
         means = (near * share[:, :, None]).sum(axis=1)
         levels = (heights * share).sum(axis=1)
@@ -132,12 +140,29 @@ class TwoScales:
             scale=np.ones(len(values)),
         )
 
-    def _all_rows(self, training: TrainingRows) -> tuple[np.ndarray, np.ndarray]:
-        """Features and outputs of training rows and copies."""
+    def near_rows(self, training: TrainingRows, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The rows that may say how high, training rows and copies, and the forest's weights: (rows, candidates)."""
+        return _shares(self.retriever.proximity(training, values), self.candidates(training))
+
+    def all_features(self, training: TrainingRows) -> np.ndarray:
+        """Of training rows and copies."""
         if self._features is None:
-            self._features = training.table.features(np.concatenate([training.values, self.copies.values]))
-        copies = self.copies.outputs * training.unit + training.overall_mean
-        return self._features, np.concatenate([training.outputs, copies])
+            self._features = training.table.features(self._all_values(training))
+        return self._features
+
+    def all_outputs(self, training: TrainingRows) -> np.ndarray:
+        """Of training rows and copies, standardised."""
+        return np.concatenate([training.standard_outputs, self.copies.outputs])
+
+    def _all_places(self, training: TrainingRows) -> np.ndarray:
+        if self._places is None:
+            assert self.level_metric is not None
+            inputs = estimator_inputs(training.table, self._all_values(training)).double().numpy()
+            self._places = self.level_metric.places(inputs)
+        return self._places
+
+    def _all_values(self, training: TrainingRows) -> np.ndarray:
+        return np.concatenate([training.values, self.copies.values])
 
 
 def _shares(near: sp.csr_array, most: int) -> tuple[np.ndarray, np.ndarray]:

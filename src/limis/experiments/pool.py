@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
-from contextlib import contextmanager
 from multiprocessing import get_context
 
 import torch
@@ -13,6 +12,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from limis.experiments.cache import Cache
 from limis.experiments.runs import Run
 from limis.progress import progress
+from limis.threads import one_thread
 
 
 def make_missing(runs: list[Run], cache: Cache, *, jobs: int = 1, device: str = "cpu", show: bool = False) -> int:
@@ -50,7 +50,8 @@ def _make(run: Run, cache: Cache, device: str) -> None:
 
 
 def _one_by_one(runs: list[Run], cache: Cache, device: str) -> Iterator[Run]:
-    with _one_thread():
+    # Seconds are then those of one core, whatever machine the runs are made on.
+    with one_thread(), threadpool_limits(1):
         for run in runs:
             _make(run, cache, device)
             yield run
@@ -74,15 +75,3 @@ def _use_one_thread() -> None:
     """In a process of its own: for good."""
     torch.set_num_threads(1)
     threadpool_limits(1)
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Seconds are then those of one core, whatever machine the runs are made on."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with threadpool_limits(1):
-            yield
-    finally:
-        torch.set_num_threads(before)

@@ -35,6 +35,7 @@ from limis.weighting import (
     SharedWeighting,
     Weighting,
 )
+from limis.weighting.level import LevelMetric
 
 if TYPE_CHECKING:
     from limis.explainer import LimisExplainer
@@ -125,6 +126,9 @@ def _pack_two_scales(model: TwoScales) -> tuple[dict[str, Any], Arrays]:
         form = model.slope_weighting.estimator.form
         arrays |= _pack_estimator(model.slope_weighting.estimator)
     options = {name: getattr(model, name) for name in ("n_candidates", "n_level", "prior", "level_from", "reach")}
+    if model.level_metric is not None:
+        arrays["level.directions"] = model.level_metric.directions
+        options["level_power"] = model.level_metric.power
     return {"kind": "two scales", "retriever": described, "slopes_by": form, **options}, arrays
 
 
@@ -145,7 +149,10 @@ def _unpack_two_scales(options: dict[str, Any], arrays: Arrays, training: Traini
         with torch.random.fork_rng(devices=[]):
             estimator = FactoredEstimator(training.features.shape[1], form)
         learned = LearnedSlopes(_unpack_estimator(estimator, arrays))
-    return TwoScales(retriever, copies, systems, learned, **checked(TwoScales, options))
+    metric = None
+    if "level_power" in options:
+        metric = LevelMetric(arrays["level.directions"], float(options.pop("level_power")))
+    return TwoScales(retriever, copies, systems, learned, level_metric=metric, **checked(TwoScales, options))
 
 
 def _pack_tree(model: TreeModel) -> tuple[dict[str, Any], Arrays]:

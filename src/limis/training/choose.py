@@ -176,6 +176,27 @@ def choose_two_scales(
     return with_options(best_of(choices).options), choices
 
 
+def choose_level(
+    training: TrainingRows,
+    model: TwoScales,
+    learned: TwoScales,
+    choices: list[Choice],
+    fallback: GlobalFit,
+    probes: ProbeRows,
+    memory_limit: float,
+) -> TwoScales:
+    """The model, or the same with learned weights for the level; what was tried is added to the choices."""
+    best = best_of(choices)
+    models = {id(best): model}
+    for reach in REACHES:
+        tried = replace(learned, reach=reach)
+        fits = LocalFits.join(list(fit_locally(training, tried, fallback, probes.values, memory_limit)))
+        options = {**best.options, "level_from": "learned", "n_level": learned.n_level, "reach": reach}
+        choices.append(Choice.of(options, training.table, fits, probes))
+        models[id(choices[-1])] = tried
+    return models[id(best_of(choices))]
+
+
 def choose_tree(
     training: TrainingRows,
     model: TreeModel,

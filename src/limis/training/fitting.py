@@ -23,10 +23,12 @@ from limis.training.choose import (
     best_of,
     choose_candidates,
     choose_forest_weighting,
+    choose_level,
     choose_tree,
     choose_two_scales,
     n_tries,
 )
+from limis.training.levels import train_level
 from limis.training.objectives import Objective
 from limis.training.plans import PLANS, plan_for, plan_for_trees
 from limis.training.probes import ProbeRows
@@ -43,7 +45,8 @@ from limis.weighting import ForestWeighting, Weighting
 from limis.weighting.random import RandomWeighting
 
 START_CANDIDATES, START_SCALE, START_PRIOR = 256, 10.0, 0.1
-# A learned kernel weighs all training rows for each row: few teach it nothing, and many cost too much.
+# A learned kernel weighs all training rows for each row: few teach it nothing, and many cost too much. Where there are
+# more, a metric among the forest's rows is learned instead.
 MIN_LEARNED_ROWS, MAX_LEARNED_ROWS = 200, 5_000
 MAX_LEARNED_CELLS = 1_000_000  # rows × cells of the columns' systems, which every step goes through
 
@@ -202,6 +205,19 @@ class Stage:
                 options.memory_limit,
                 bar.update,
             )
+        if choices and model.level_from == "forest" and len(training) > MAX_LEARNED_ROWS:
+            wide = replace(model, n_level=max(level_rows))
+            metric = train_level(
+                training,
+                self.fallback,
+                wide,
+                seed,
+                options.memory_limit,
+                time_budget=options.time_budget,
+                verbose=options.verbose,
+            )
+            learned = replace(wide, level_metric=metric)
+            model = choose_level(training, model, learned, choices, self.fallback, self.choosing, options.memory_limit)
         return FittedStage(model, choices)
 
     def fit_forest(self) -> FittedStage:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +13,7 @@ import torch
 from limis.changes import ColumnSystems, RecordedChanges
 from limis.progress import progress
 from limis.rows import TrainingRows
+from limis.threads import one_thread
 from limis.training.probes import ProbeRows
 from limis.two_scales import PENALTY
 from limis.weighting.factored import FactoredEstimator
@@ -58,7 +57,7 @@ def train_slopes(
     own = torch.as_tensor(np.unique(recorded.rows))
     best = _Best(estimator, training, probes, solve)
     started = time.monotonic()
-    with progress(STEPS, "learning which rows' changes matter", verbose) as bar, _one_thread():
+    with progress(STEPS, "learning which rows' changes matter", verbose) as bar, one_thread():
         for step in range(STEPS):
             if time_budget is not None and time.monotonic() - started > time_budget:
                 break
@@ -111,17 +110,6 @@ class _Best:
         """The estimator as it was when it was best."""
         estimator.load_state_dict(self.state)
         return estimator
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """The products of a step are small: on shared cores several threads wait for each other longer than they work."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 @dataclass

@@ -1,0 +1,35 @@
+"""Which of the rows that a forest finds near say how high a row stands: a metric, learned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass
+class LevelMetric:
+    """The forest's weights to a power, less for rows that are far along learned directions."""
+
+    directions: np.ndarray  # (inputs, directions)
+    power: float
+
+    def places(self, inputs: np.ndarray) -> np.ndarray:
+        """Where rows given by the estimators' inputs stand along the directions: (rows, directions)."""
+        found = np.zeros((len(inputs), self.directions.shape[1]))
+        # Added up one input after another: a row's place does not depend on its batch.
+        for column, direction in zip(inputs.T, self.directions, strict=True):
+            found += column[:, None] * direction
+        return found
+
+    def shares(self, own: np.ndarray, others: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Each candidate's share, from the places of rows and of their candidates, and the forest's weights.
+
+        own : (rows, directions); others : (rows, candidates, directions); weights : (rows, candidates).
+        """
+        known = weights > 0
+        apart = ((others - own[:, None, :]) ** 2).sum(axis=2)
+        logits = np.where(known, self.power * np.log(np.where(known, weights, 1.0)) - apart, -np.inf)
+        highest = logits.max(axis=1, keepdims=True)
+        shares = np.exp(logits - np.where(np.isfinite(highest), highest, 0.0))
+        return shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-300)
