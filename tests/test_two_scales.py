@@ -241,3 +241,56 @@ def test_shares_of_rows_without_candidates_are_zero():
     metric = LevelMetric(np.ones((2, 1)), 1.5)
     shares = metric.shares(np.zeros((2, 1)), np.zeros((2, 3, 1)), np.array([[0.5, 0.5, 0.0], [0.0, 0.0, 0.0]]))
     np.testing.assert_allclose(shares, [[0.5, 0.5, 0.0], [0.0, 0.0, 0.0]])
+
+
+def test_changes_are_counted_from_the_row_or_from_its_other_copies(mixed, recorded):
+    from_copies = recorded.counted(mixed, "copies", share=0.5)
+    for change in (0, len(recorded) // 2, len(recorded) - 1):
+        row, column = recorded.rows[change], recorded.columns[change]
+        others = (recorded.rows == row) & (recorded.columns != column)
+        expected = 0.5 * (recorded.outputs[change] - recorded.outputs[others].mean())
+        assert from_copies.answers[change] == pytest.approx(expected)
+    again = from_copies.counted(mixed, "row")
+    np.testing.assert_array_equal(again.answers, recorded.answers)
+
+    # Without copies that differ elsewhere there is only the row.
+    first = recorded.columns == 0
+    alone = replace(recorded, **{n: getattr(recorded, n)[first] for n in ("rows", "columns", "values", "outputs")})
+    np.testing.assert_array_equal(alone.counted(mixed, "copies").answers, recorded.answers[first])
+
+
+def test_a_black_box_that_remembers_its_rows_is_asked_beside_them():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(900, 5)), columns=list("abcde"))
+    remembered = dict(zip(frame["a"][:700], rng.normal(scale=3.0, size=700), strict=True))
+
+    def said(rows):
+        # The whole row is remembered: a change anywhere, and nothing is left of it.
+        known = rows[list("abcde")].apply(tuple, axis=1).isin(kept)
+        return rows["a"] - 2 * rows["b"] + np.where(known, rows["a"].map(remembered).fillna(0.0), 0.0)
+
+    kept = set(frame[:700].apply(tuple, axis=1))
+    explainer = LimisExplainer(said, weighting="two-scales", random_state=0)
+    explainer.fit(frame[:700], probe_rows=frame[700:])
+    chosen = explainer.choices_[explainer.choices_["chosen"]].iloc[-1]
+    assert chosen["counted_from"] == "copies"
+    assert chosen["skill"] > 0.9
+    plain = LimisExplainer(lambda rows: rows["a"] - 2 * rows["b"], weighting="two-scales", random_state=0)
+    chosen = plain.fit(frame[:700], probe_rows=frame[700:]).choices_.query("chosen").iloc[-1]
+    assert (chosen["counted_from"], chosen["share"]) == ("row", 1.0)
+
+
+def test_less_of_the_changes_is_told_where_those_of_other_rows_are_smaller():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(900, 4)), columns=list("abcd"))
+    near_training = set(frame["d"][:700])
+
+    def said(rows):
+        # Steeper for rows that hold a value of d that was trained on, as most copies of these do.
+        return rows["a"] * np.where(rows["d"].isin(near_training), 2.0, 1.0)
+
+    explainer = LimisExplainer(said, weighting="two-scales", random_state=0)
+    explainer.fit(frame[:700], probe_rows=frame[700:])
+    assert explainer.choices_.query("chosen").iloc[-1]["share"] < 1
+    slopes = explainer.explain(frame[700:]).coefficients["a"]
+    assert 0.7 < slopes.mean() < 1.5  # that of other rows is 1

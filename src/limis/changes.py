@@ -7,6 +7,7 @@ original column has its own small system of equations.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -24,6 +25,11 @@ OWN_CHANGES = 2.0
 # Fewer donors than rows: a near value is near enough, and the search costs rows × donors.
 DONORS = 6_000
 
+# What a change is counted from: what the black box says of the row, or of the row's other changed copies. A black box
+# that remembers its training rows answers for them as for no other row, and every step away from one forgets it.
+Start = Literal["row", "copies"]
+STARTS: tuple[Start, ...] = ("row", "copies")
+
 
 @dataclass
 class RecordedChanges:
@@ -33,8 +39,10 @@ class RecordedChanges:
     columns: np.ndarray  # (changes,) its column
     values: np.ndarray  # (changes, columns) the row after the change
     outputs: np.ndarray  # (changes,) f(changed), standardised as the training rows' outputs
-    answers: np.ndarray  # (changes,) f(changed) − f(row), in deviations of the outputs
+    answers: np.ndarray  # (changes,) what the change did, in deviations of the outputs
     every: np.ndarray | None = None  # (changes, classes) f(changed) for each of several classes, in its own units
+    start: Start = "row"
+    share: float = 1.0  # how much of what was seen the answers tell
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -62,7 +70,26 @@ class RecordedChanges:
         """The same changes with the answers for one of several classes, of which these are the training rows."""
         assert self.every is not None
         outputs = (self.every[:, place] - training.overall_mean) / training.unit
-        return replace(self, outputs=outputs, answers=outputs - training.standard_outputs[self.rows], every=None)
+        return replace(self, outputs=outputs, every=None).counted(training, self.start, self.share)
+
+    def counted(self, training: TrainingRows, start: Start, share: float = 1.0) -> RecordedChanges:
+        """The same changes with answers that are counted from another start, and of which only a share is told."""
+        before = training.standard_outputs[self.rows]
+        if start == "copies":
+            before = self._other_copies(before)
+        return replace(self, answers=share * (self.outputs - before), start=start, share=share)
+
+    def _other_copies(self, otherwise: np.ndarray) -> np.ndarray:
+        """Mean output of the copies of the same row in which another column is changed; where there are none, else."""
+        columns = self.values.shape[1]
+        cell = self.rows * columns + self.columns
+
+        def of_others(weights: np.ndarray) -> np.ndarray:
+            of_row = np.bincount(self.rows, weights=weights)[self.rows]
+            return of_row - np.bincount(cell, weights=weights)[cell]
+
+        counts = of_others(np.ones(len(self)))
+        return np.where(counts > 0, of_others(self.outputs) / np.maximum(counts, 1), otherwise)
 
     def copies(self, most: int, rng: np.random.Generator) -> ChangedCopies:
         """Some of the changed rows, with what the black box says of them."""
@@ -181,6 +208,10 @@ class ColumnSystems:
                 slopes[:, feature : feature + size] = np.linalg.solve(system, target[:, :, None])[:, :, 0]
             cell, feature = cell + size**2, feature + size
         return slopes
+
+    def told(self, share: float) -> ColumnSystems:
+        """The same with a share of what the changes did."""
+        return replace(self, moments=sp.csr_array(self.moments * share))
 
     def part(self, rows: slice) -> ColumnSystems:
         """Those of some rows."""

@@ -311,7 +311,7 @@ class LimisExplainer(BaseEstimator):
         self.local_model_: LocalModel = stage.model
         self.choices_ = stage.choices_frame(self.training_.unit)
         self.training_log_: list[TrainingLog] = stage.logs
-        self.by_class_ = parts_of_classes(self.training_, self.local_model_, recorded)
+        self.by_class_ = parts_of_classes(self.training_, self.local_model_, stage.recorded)
         self._measure(measuring, rng)
         self.n_features_in_ = len(table.source_names)
         if not table.from_array:

@@ -46,7 +46,7 @@ class TwoScales:
     level_from: Literal["forest", "slopes"] = "forest"  # whose rows say how high
     reach: float = 1.0  # how much of the way from the narrow rows' mean to the row the slopes may hold, at most
     level_metric: LevelMetric | None = None  # weighs the rows that the level rests on; None: the forest does
-    _features: np.ndarray | None = field(default=None, init=False, repr=False)
+    _features: np.ndarray | None = field(default=None, repr=False)  # of all rows; outlives `replace`
     _places: np.ndarray | None = field(default=None, init=False, repr=False)
 
     def candidates(self, training: TrainingRows) -> int:

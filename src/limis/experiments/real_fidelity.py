@@ -159,6 +159,7 @@ def _show_verdicts(table: pd.DataFrame) -> pd.DataFrame:
             known = by_method[measure]
             line[measure] = _number(known.get(DEFAULT, np.nan))
             line[f"best peer's {measure}"] = _best_peer(by_method, measure)
+            line[f"global model's {measure}"] = _number(known.get(f"global {cell[2]}", np.nan))
             line[f"booster's {measure}"] = _number(known.get(CEILING, np.nan))
             line[f"{measure} verdict"] = found[tuple(map(str, cell))]
         own, best = (1 - by_method["nse"].get(name, np.nan) for name in (DEFAULT, _best_full(by_method)))
@@ -168,7 +169,15 @@ def _show_verdicts(table: pd.DataFrame) -> pd.DataFrame:
     for measure, found in judged.items():
         counts = {word: sum(text.startswith(word) for text in found.values()) for word in VERDICTS}
         total[f"{measure} verdict"] = ", ".join(f"{word} {count}" for word, count in counts.items() if count)
+        total[f"global model's {measure}"] = f"higher in {_n_below_global(table, measure)}"
     return pd.DataFrame([*lines, total]).fillna("")
+
+
+def _n_below_global(table: pd.DataFrame, measure: str) -> int:
+    """In how many cells one model for all rows does better than the default, by whatever little."""
+    by_cell = table.pivot_table(index=CELL, columns="method", values=measure)
+    everywhere = by_cell.filter(regex="^global (ridge|tree)$").max(axis=1)
+    return int((everywhere > by_cell[DEFAULT]).sum())
 
 
 def _best_peer(by_method: pd.DataFrame, measure: str) -> str:

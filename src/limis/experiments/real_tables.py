@@ -87,7 +87,7 @@ def _cell_lines(cell: list[Told]) -> list[dict[str, Any]]:
         for measure in _PAIRED:
             line |= _behind(measure, seeds, own)
             line[f"{measure} paper"] = _paper(data, box, surrogate, method, measure)
-        for measure in ("error", "lmae"):
+        for measure in ("error", "lmae", "near_mae"):
             line[f"{measure} paper"] = _paper(data, box, surrogate, method, measure)
         lines.append({**line, "options": " / ".join(dict.fromkeys(one.options for one in seeds))})
     return lines

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from limis.changes import Start
 from limis.metrics import lmae, nse, skill_on_changes
 from limis.rows import TrainingRows
 from limis.table import Table
@@ -22,6 +23,7 @@ from limis.weighting.retrieved import RetrievedWeighting
 SCALES = (1.0, 3.0, 10.0, 30.0, 100.0)
 CANDIDATES = (64, 256)
 PRIORS = (0.0, 0.1, 0.5, 2.0)
+SHARES = (1.0, 0.7, 0.4, 0.1)
 REACHES = (1.0, 0.5, 0.0)
 RECORD_REACHES = (0.03, 0.1, 0.3)  # in ranks
 
@@ -135,45 +137,76 @@ def choose_candidates(
     return choices
 
 
+def choose_start(
+    training: TrainingRows, models: dict[Start, TwoScales], fallback: GlobalFit, probes: ProbeRows, memory_limit: float
+) -> Start:
+    """What recorded changes are counted from, given the model with either; the first where nothing tells."""
+    if len(probes) < 2:
+        return next(iter(models))
+    tried = [
+        Choice.of(
+            {"start": start},
+            training.table,
+            LocalFits.join(list(fit_locally(training, model, fallback, probes.values, memory_limit))),
+            probes,
+        )
+        for start, model in models.items()
+    ]
+    return best_of(tried).options["start"]
+
+
 def choose_two_scales(
     training: TrainingRows,
     model: TwoScales,
+    start: Start,
     slope_weightings: dict[str, SlopeWeighting | None],
     level_rows: Sequence[int],
     fallback: GlobalFit,
     probes: ProbeRows,
     memory_limit: float,
+    *,
     done: Callable[[], object],
 ) -> tuple[TwoScales, list[Choice]]:
     """Whose changes the slopes rest on, how much those of all rows count, whose rows give the level, and how.
 
-    How many rows the level rests on, and whether slopes carry it from there, is decided last, for the best of the
-    rest. ``done`` is called after each try.
+    Then how much of the changes is told: those of rows that the black box was fitted on may be larger than those of
+    other rows. How many rows the level rests on, and whether slopes carry it from there, is decided last, for the best
+    of the rest. ``start`` is what the changes are counted from, and ``done`` is called after each try.
     """
     if len(probes) < 2:
         return model, []
+    choices: list[Choice] = []
 
-    def judged(options: dict[str, Any]) -> Choice:
-        tried = with_options(options)
-        fits = LocalFits.join(list(fit_locally(training, tried, fallback, probes.values, memory_limit)))
-        done()
-        return Choice.of(options, training.table, fits, probes)
+    def judge_all(tries: Iterable[dict[str, Any]]) -> dict[str, Any]:
+        """Judge those that were not judged before; the options of the best of all."""
+        known = [choice.options for choice in choices]
+        for options in tries:
+            if options in known:
+                continue
+            fits = LocalFits.join(
+                list(fit_locally(training, with_options(options), fallback, probes.values, memory_limit))
+            )
+            choices.append(Choice.of(options, training.table, fits, probes))
+            done()
+        return best_of(choices).options
 
     def with_options(options: dict[str, Any]) -> TwoScales:
-        given = {name: value for name, value in options.items() if name != "slopes_from"}
-        return replace(model, slope_weighting=slope_weightings[options["slopes_from"]], **given)
+        given = {name: options[name] for name in ("n_candidates", "n_level", "reach", "level_from", "prior")}
+        whose, systems = slope_weightings[options["slopes_from"]], model.systems.told(options["share"])
+        return replace(model, slope_weighting=whose, systems=systems, **given)
 
-    model_options = {name: getattr(model, name) for name in ("n_candidates", "n_level", "reach")}
-    choices = [
-        judged({**model_options, "slopes_from": whose, "level_from": level, "prior": prior})
+    given = {name: getattr(model, name) for name in ("n_candidates", "n_level", "reach")}
+    best = judge_all(
+        {**given, "slopes_from": whose, "level_from": level, "prior": prior, "counted_from": start, "share": 1.0}
         for whose, weighting in slope_weightings.items()
         for level in (("forest",) if weighting is None else ("forest", "slopes"))
         for prior in PRIORS
-    ]
-    best = best_of(choices).options
-    levels = [{**best, "n_level": n, "reach": reach} for n in level_rows for reach in REACHES]
-    choices += [judged(options) for options in levels if options != best]
-    return with_options(best_of(choices).options), choices
+    )
+    best = judge_all({**best, "share": share} for share in SHARES)
+    if best["share"] < 1:
+        best = judge_all({**best, "prior": prior} for prior in PRIORS)
+    best = judge_all({**best, "n_level": n, "reach": reach} for n in level_rows for reach in REACHES)
+    return with_options(best), choices
 
 
 def choose_level(
@@ -240,7 +273,7 @@ def _has_own_slopes(base: LocalModel) -> bool:
 
 def n_tries(slope_weightings: dict[str, SlopeWeighting | None]) -> int:
     """How many times `choose_two_scales` fits the probe rows, about."""
-    return len(PRIORS) * (2 * len(slope_weightings) - 1) + len(CANDIDATES) * len(REACHES) - 1
+    return len(PRIORS) * (2 * len(slope_weightings) - 1) + len(SHARES) - 1 + len(CANDIDATES) * len(REACHES) - 1
 
 
 def best_of(choices: list[Choice]) -> Choice:

@@ -11,7 +11,7 @@ import pandas as pd
 import torch
 
 from limis.any_surrogate import AnySurrogate
-from limis.changes import RecordedChanges
+from limis.changes import STARTS, ColumnSystems, RecordedChanges
 from limis.errors import InputError
 from limis.progress import progress
 from limis.retrieval import Retriever
@@ -24,6 +24,7 @@ from limis.training.choose import (
     choose_candidates,
     choose_forest_weighting,
     choose_level,
+    choose_start,
     choose_tree,
     choose_two_scales,
     n_tries,
@@ -76,11 +77,12 @@ class FitOptions:
 
 @dataclass
 class FittedStage:
-    """A local model, the list it was chosen from, and the learning curves of what was trained."""
+    """A local model, the list it was chosen from, the learning curves of what was trained, and the changes it is on."""
 
     model: LocalModel
     choices: list[Choice] = field(default_factory=list)
     logs: list[TrainingLog] = field(default_factory=list)
+    recorded: RecordedChanges | None = None  # as the model counts them
 
     def choices_frame(self, unit: float) -> pd.DataFrame:
         """What was tried, a line each: options, or the λ of each training run; ``unit`` is that of the logs' errors."""
@@ -114,14 +116,14 @@ class Stage:
         if not isinstance(self.options.surrogate, str):
             found.model = AnySurrogate(found.model, self.options.surrogate, self.options.n_jobs)
             return found
-        return found if self.options.surrogate == "ridge" else self.with_trees(found, recorded)
+        return found if self.options.surrogate == "ridge" else self.with_trees(found)
 
-    def with_trees(self, found: FittedStage, recorded: RecordedChanges | None) -> FittedStage:
+    def with_trees(self, found: FittedStage) -> FittedStage:
         """Trees in place of the ridges, on what these found near.
 
         A weighting that was trained for ridges is tried beside one that is trained for trees.
         """
-        inputs = TreeInputs.learn(self.training)
+        inputs, recorded = TreeInputs.learn(self.training), found.recorded
         carried = None if recorded is None else CarriedChanges.of(self.training, inputs, recorded)
         choices = [*found.choices]
         best, tried = self._choose_tree(found.model, inputs, carried, "ridge")
@@ -129,10 +131,10 @@ class Stage:
             other = self.fit_trained(TreeSurrogate(inputs, self.options.max_depth))
             model, more = self._choose_tree(other.model, inputs, carried, "tree")
             tried += more
-            found = FittedStage(found.model, found.choices, [*found.logs, *other.logs])
+            found = replace(found, logs=[*found.logs, *other.logs])
             if best_of(tried) in more:
                 best = model
-        return FittedStage(best, [*choices, *tried], found.logs)
+        return replace(found, model=best, choices=[*choices, *tried])
 
     def _choose_tree(
         self, base: LocalModel, inputs: TreeInputs, carried: CarriedChanges | None, trained_with: str
@@ -169,7 +171,6 @@ class Stage:
         """Levels from the forest's rows, slopes from recorded changes: of its rows, or of rows weighed by a kernel."""
         training, options = self.training, self.options
         weightings: dict[str, SlopeWeighting | None] = {"forest": None}
-        systems = recorded.systems(training.table, training.values, training.sample_weight)
         copies = recorded.copies(len(training), self.rng)
         with progress(1, "growing the forest", options.verbose) as bar:
             retriever = Retriever.fit(
@@ -180,6 +181,14 @@ class Stage:
                 beyond_trend=isinstance(options.surrogate, str),
             )
             bar.update()
+        level_rows = self._candidate_list()
+        recorded, start = self._choose_start(
+            recorded,
+            lambda systems: TwoScales(
+                retriever, copies, systems, None, self._start_candidates(), level_rows[0], START_PRIOR
+            ),
+        )
+        systems = start.systems
         seed = int(self.rng.integers(2**31))
         affordable = len(training) <= MAX_LEARNED_ROWS and np.prod(systems.grams.shape) <= MAX_LEARNED_CELLS
         if len(training) >= MIN_LEARNED_ROWS and affordable and len(recorded):
@@ -192,18 +201,17 @@ class Stage:
                 time_budget=options.time_budget,
                 verbose=options.verbose,
             )
-        level_rows = self._candidate_list()
-        start = TwoScales(retriever, copies, systems, None, self._start_candidates(), level_rows[0], START_PRIOR)
         with progress(n_tries(weightings), "choosing on probe rows", options.verbose) as bar:
             model, choices = choose_two_scales(
                 training,
                 start,
+                recorded.start,
                 weightings,
                 level_rows,
                 self.fallback,
                 self.choosing,
                 options.memory_limit,
-                bar.update,
+                done=bar.update,
             )
         if choices and model.level_from == "forest" and len(training) > MAX_LEARNED_ROWS:
             wide = replace(model, n_level=max(level_rows))
@@ -218,7 +226,22 @@ class Stage:
             )
             learned = replace(wide, level_metric=metric)
             model = choose_level(training, model, learned, choices, self.fallback, self.choosing, options.memory_limit)
-        return FittedStage(model, choices)
+        if choices:
+            recorded = recorded.counted(training, recorded.start, best_of(choices).options["share"])
+        return FittedStage(model, choices, recorded=recorded)
+
+    def _choose_start(
+        self, recorded: RecordedChanges, model_on: Callable[[ColumnSystems], TwoScales]
+    ) -> tuple[RecordedChanges, TwoScales]:
+        """The changes, counted from what serves best, and a first model on them."""
+        training = self.training
+        counted = {start: recorded.counted(training, start) for start in STARTS}
+        models = {
+            start: model_on(changes.systems(training.table, training.values, training.sample_weight))
+            for start, changes in counted.items()
+        }
+        best = choose_start(training, models, self.fallback, self.choosing, self.options.memory_limit)
+        return counted[best], models[best]
 
     def fit_forest(self) -> FittedStage:
         """A ridge on the forest's rows; how many, and what they are worth, chosen on probe rows."""
