@@ -40,7 +40,7 @@ SURROGATES: tuple[Surrogate, ...] = ("ridge", "tree")
 ALPHAS = (0.001, 1.0)
 CHOOSING, CHOOSING_LIME = 300, 30  # probe rows that peers' options are chosen on
 VALIDATING = 1000  # probe rows that MAPLE chooses its features on
-LIME_TESTS = 200
+LIME_TESTS = 500  # as many as two hours of a core allow
 QUICK_SAMPLES, QUICK_BOOSTER = 200, 20
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from limis.experiments.methods import REVISION
-from limis.experiments.real_methods import GROUPS, SAMPLED, Explained, Surrogate
+from limis.experiments.real_methods import GROUPS, LIME_TESTS, SAMPLED, Explained, Surrogate
 from limis.experiments.real_problem import RealProblem
 from limis.experiments.runs import Arrays, key_of
 
@@ -17,7 +17,7 @@ COSTS = {
     "LIMIS (default)": 200.0,
     "LIMIS (paper)": 900.0,
     "SILO, MAPLE and simple ones": 300.0,
-    "LIME": 250.0,
+    "LIME": 500.0,
     SAMPLED: 60.0,
 }
 
@@ -36,8 +36,8 @@ class RealRun:
     @property
     def key(self) -> str:
         """What the run is kept under."""
-        revision = f", revision {REVISION}" if self.group == "LIMIS (default)" else ""
-        return key_of(str(self), repr(self) + revision)
+        decisive = {"LIMIS (default)": f", revision {REVISION}", "LIME": f", {LIME_TESTS} tests"}
+        return key_of(str(self), repr(self) + decisive.get(self.group, ""))
 
     @property
     def cost(self) -> float:
