@@ -16,7 +16,7 @@ from limis.datasets import make_synthetic
 from limis.metrics import awd, selection_auc
 from limis.rows import TrainingRows
 from limis.table import Table
-from limis.training import ProbeRows
+from limis.training import ProbeRows, fitting
 from limis.training import slopes as slope_training
 from limis.training.levels import train_level
 from limis.training.slopes import train_slopes
@@ -217,7 +217,7 @@ def test_learned_directions_tell_which_near_rows_say_how_high(tmp_path):
     explainer = LimisExplainer(said, weighting="two-scales", random_state=0).fit(frame[:2000])
     training, model = explainer.training_, explainer.local_model_
     plain = replace(model, level_from="forest", level_metric=None, n_level=256, reach=1.0)
-    metric = train_level(training, explainer.global_fit_, plain, seed=0, memory_limit=1.0)
+    metric = train_level(training, plain, seed=0, memory_limit=1.0)
     along = np.abs(metric.directions).sum(axis=1)
     assert along.argmax() == 0  # only a bends
     values = training.table.values(training.table.read(frame[2000:]))
@@ -237,14 +237,54 @@ def test_learned_directions_tell_which_near_rows_say_how_high(tmp_path):
     np.testing.assert_array_equal(again.local_predictions, batch.local_predictions)
 
 
-def test_shares_of_rows_without_candidates_are_zero():
-    metric = LevelMetric(np.ones((2, 1)), 1.5)
-    shares = metric.shares(np.zeros((2, 1)), np.zeros((2, 3, 1)), np.array([[0.5, 0.5, 0.0], [0.0, 0.0, 0.0]]))
-    np.testing.assert_allclose(shares, [[0.5, 0.5, 0.0], [0.0, 0.0, 0.0]])
+def test_shares_fall_with_the_distance_along_the_directions_and_rise_with_the_forests_weights():
+    metric = LevelMetric(np.ones((2, 1)), 2.0)
+    weights = np.array([[0.6, 0.3, 0.1, 0.0], [0.0, 0.0, 0.0, 0.0]])
+    equally_far = metric.shares(np.zeros((2, 1)), np.zeros((2, 4, 1)), weights)
+    np.testing.assert_allclose(equally_far, [[36 / 46, 9 / 46, 1 / 46, 0.0], [0.0, 0.0, 0.0, 0.0]])
+    places = np.array([[[3.0], [0.0], [0.5], [0.0]]])
+    apart = metric.shares(np.zeros((1, 1)), places, weights[:1])[0]
+    assert apart[0] < equally_far[0, 0] < 1
+    assert apart[1] > equally_far[0, 1]
+    # However far from all of them, a row rests on several.
+    far_out = metric.shares(np.full((1, 1), 1e4), places, weights[:1])[0]
+    np.testing.assert_allclose(far_out, equally_far[0], atol=0.01)
+
+
+def three_classes(rows):
+    logits = np.column_stack([np.sin(3 * rows["a"]), rows["b"], np.zeros(len(rows))])
+    return np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+
+
+def test_levels_are_learned_where_kernels_cost_too_much_for_classes_too(monkeypatch, tmp_path):
+    monkeypatch.setattr(fitting, "MAX_LEARNED_ROWS", 300)
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.uniform(-1, 1, size=(700, 4)), columns=list("abcd"))
+    explainer = LimisExplainer(three_classes, random_state=0).fit(frame[:600])
+    assert "forest, learned metric" in set(explainer.choices_["level_from"])
+    metric = train_level(explainer.training_, explainer.local_model_, seed=0, memory_limit=1.0)
+    for part in explainer.by_class_.values():
+        part.local_model = replace(part.local_model, level_metric=metric)
+    explainer.local_model_ = replace(explainer.local_model_, level_metric=metric)
+    told = explainer.explain(frame[600:])
+    explainer.save(tmp_path / "classes.limis", include_model=False)
+    again = limis.load(tmp_path / "classes.limis", model=three_classes).explain(frame[600:])
+    for label in told.classes:
+        np.testing.assert_array_equal(again.for_class(label).local_predictions, told.for_class(label).local_predictions)
+
+    weighted = LimisExplainer(three_classes, random_state=0)
+    weighted.fit(frame[:600], sample_weight=rng.uniform(1, 3, size=600))
+    assert "forest, learned metric" not in set(weighted.choices_["level_from"])
+
+
+def test_nothing_is_offered_as_learned_when_the_time_is_over_first(mixed):
+    explainer = LimisExplainer(mixed_model, random_state=0).fit(mixed.frame)
+    model = explainer.local_model_
+    assert train_level(explainer.training_, model, seed=0, memory_limit=1.0, time_budget=1e-9) is None
 
 
 def test_changes_are_counted_from_the_row_or_from_its_other_copies(mixed, recorded):
-    from_copies = recorded.counted(mixed, "copies", share=0.5)
+    from_copies = recorded.counted(mixed, "copies", told_share=0.5)
     for change in (0, len(recorded) // 2, len(recorded) - 1):
         row, column = recorded.rows[change], recorded.columns[change]
         others = (recorded.rows == row) & (recorded.columns != column)
@@ -259,25 +299,44 @@ def test_changes_are_counted_from_the_row_or_from_its_other_copies(mixed, record
     np.testing.assert_array_equal(alone.counted(mixed, "copies").answers, recorded.answers[first])
 
 
+def test_changes_of_a_class_are_counted_like_those_of_all():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.uniform(-1, 1, size=(80, 3)), columns=list("abc"))
+    explainer = LimisExplainer(three_classes, random_state=0).fit(frame)
+    training = explainer.training_
+    seen = RecordedChanges.ask(training, np.random.default_rng(0)).counted(training, "copies", 0.4)
+    own = training.of_class(1)
+    outputs = (seen.every[:, 1] - own.overall_mean) / own.unit
+    expected = replace(seen, outputs=outputs, every=None).counted(own, "copies", 0.4).answers
+    np.testing.assert_allclose(seen.of_class(own, 1).answers, expected)
+    change = len(seen) // 2
+    others = (seen.rows == seen.rows[change]) & (seen.columns != seen.columns[change])
+    assert seen.of_class(own, 1).answers[change] == pytest.approx(0.4 * (outputs[change] - outputs[others].mean()))
+
+
 def test_a_black_box_that_remembers_its_rows_is_asked_beside_them():
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame(rng.normal(size=(900, 5)), columns=list("abcde"))
-    remembered = dict(zip(frame["a"][:700], rng.normal(scale=3.0, size=700), strict=True))
+    frame = pd.DataFrame(rng.normal(size=(1100, 5)), columns=list("abcde"))
+    frame["a"] = np.where(rng.random(1100) < 0.7, 0.0, rng.uniform(1, 10, 1100))
+    remembered = dict(zip(frame["b"][:900], rng.normal(scale=3.0, size=900), strict=True))
+    kept = set(frame[:900].apply(tuple, axis=1))
+
+    def plain(rows):
+        return 4 * (rows["a"] > 5) - rows["b"]
 
     def said(rows):
         # The whole row is remembered: a change anywhere, and nothing is left of it.
         known = rows[list("abcde")].apply(tuple, axis=1).isin(kept)
-        return rows["a"] - 2 * rows["b"] + np.where(known, rows["a"].map(remembered).fillna(0.0), 0.0)
+        return plain(rows) + np.where(known, rows["b"].map(remembered).fillna(0.0), 0.0)
 
-    kept = set(frame[:700].apply(tuple, axis=1))
-    explainer = LimisExplainer(said, weighting="two-scales", random_state=0)
-    explainer.fit(frame[:700], probe_rows=frame[700:])
-    chosen = explainer.choices_[explainer.choices_["chosen"]].iloc[-1]
-    assert chosen["counted_from"] == "copies"
-    assert chosen["skill"] > 0.9
-    plain = LimisExplainer(lambda rows: rows["a"] - 2 * rows["b"], weighting="two-scales", random_state=0)
-    chosen = plain.fit(frame[:700], probe_rows=frame[700:]).choices_.query("chosen").iloc[-1]
-    assert (chosen["counted_from"], chosen["share"]) == ("row", 1.0)
+    for model, start in ((said, "copies"), (plain, "row")):
+        explainer = LimisExplainer(model, random_state=0).fit(frame[:900], probe_rows=frame[900:])
+        chosen = explainer.choices_.query("chosen").iloc[-1]
+        assert (chosen["counted_from"], chosen["told_share"]) == (start, 1.0)
+        assert chosen["skill"] > 0.99
+        jumps = explainer.training_.table.columns[0].jumps
+        assert len(jumps) == 1
+        assert 4.8 < jumps[0] < 5.2  # what the black box remembers does not hide it
 
 
 def test_less_of_the_changes_is_told_where_those_of_other_rows_are_smaller():
@@ -291,6 +350,6 @@ def test_less_of_the_changes_is_told_where_those_of_other_rows_are_smaller():
 
     explainer = LimisExplainer(said, weighting="two-scales", random_state=0)
     explainer.fit(frame[:700], probe_rows=frame[700:])
-    assert explainer.choices_.query("chosen").iloc[-1]["share"] < 1
+    assert explainer.choices_.query("chosen").iloc[-1]["told_share"] < 1
     slopes = explainer.explain(frame[700:]).coefficients["a"]
     assert 0.7 < slopes.mean() < 1.5  # that of other rows is 1

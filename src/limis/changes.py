@@ -42,7 +42,7 @@ class RecordedChanges:
     answers: np.ndarray  # (changes,) what the change did, in deviations of the outputs
     every: np.ndarray | None = None  # (changes, classes) f(changed) for each of several classes, in its own units
     start: Start = "row"
-    share: float = 1.0  # how much of what was seen the answers tell
+    told_share: float = 1.0  # how much of what was seen the answers tell
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -70,17 +70,17 @@ class RecordedChanges:
         """The same changes with the answers for one of several classes, of which these are the training rows."""
         assert self.every is not None
         outputs = (self.every[:, place] - training.overall_mean) / training.unit
-        return replace(self, outputs=outputs, every=None).counted(training, self.start, self.share)
+        return replace(self, outputs=outputs, every=None).counted(training, self.start, self.told_share)
 
-    def counted(self, training: TrainingRows, start: Start, share: float = 1.0) -> RecordedChanges:
+    def counted(self, training: TrainingRows, start: Start, told_share: float = 1.0) -> RecordedChanges:
         """The same changes with answers that are counted from another start, and of which only a share is told."""
         before = training.standard_outputs[self.rows]
         if start == "copies":
             before = self._other_copies(before)
-        return replace(self, answers=share * (self.outputs - before), start=start, share=share)
+        return replace(self, answers=told_share * (self.outputs - before), start=start, told_share=told_share)
 
     def _other_copies(self, otherwise: np.ndarray) -> np.ndarray:
-        """Mean output of the copies of the same row in which another column is changed; where there are none, else."""
+        """Mean output of the copies of the same row in which another column is changed, else what is given."""
         columns = self.values.shape[1]
         cell = self.rows * columns + self.columns
 
@@ -209,9 +209,9 @@ class ColumnSystems:
             cell, feature = cell + size**2, feature + size
         return slopes
 
-    def told(self, share: float) -> ColumnSystems:
+    def telling(self, told_share: float) -> ColumnSystems:
         """The same with a share of what the changes did."""
-        return replace(self, moments=sp.csr_array(self.moments * share))
+        return replace(self, moments=sp.csr_array(self.moments * told_share))
 
     def part(self, rows: slice) -> ColumnSystems:
         """Those of some rows."""

@@ -73,7 +73,8 @@ def model_of_class(model: LocalModel, training: TrainingRows, recorded: Recorded
         carried = model.carried
         if carried is not None:
             assert recorded is not None
-            carried = CarriedChanges.of(training, model.inputs, recorded)
+            told = recorded.counted(training, recorded.start, carried.told_share)
+            carried = CarriedChanges.of(training, model.inputs, told)
         return replace(model, base=model_of_class(model.base, training, recorded, place), carried=carried)
     if isinstance(model, AnySurrogate):
         return replace(model, base=model_of_class(model.base, training, recorded, place))

@@ -6,8 +6,8 @@ from what the black box did when columns of such rows were changed (`limis.chang
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -46,7 +46,7 @@ class TwoScales:
     level_from: Literal["forest", "slopes"] = "forest"  # whose rows say how high
     reach: float = 1.0  # how much of the way from the narrow rows' mean to the row the slopes may hold, at most
     level_metric: LevelMetric | None = None  # weighs the rows that the level rests on; None: the forest does
-    _features: np.ndarray | None = field(default=None, repr=False)  # of all rows; outlives `replace`
+    _features: np.ndarray | None = field(default=None, init=False, repr=False)
     _places: np.ndarray | None = field(default=None, init=False, repr=False)
 
     def candidates(self, training: TrainingRows) -> int:
@@ -57,26 +57,47 @@ class TwoScales:
         self, training: TrainingRows, fallback: GlobalFit, values: np.ndarray, own: ColumnSystems | None = None
     ) -> LocalFits:
         """Slopes first; then the level that makes them fit the narrow rows."""
+        rows, weights, broad = self.rows(training, values)
+        lonely = weights.max(axis=1) >= 1 - 1e-6
+        if self.level_metric is not None:
+            here = self.level_metric.places(estimator_inputs(training.table, values).double().numpy())
+            weights = self.level_metric.shares(here, self._all_places(training)[rows], weights)
+        by_origin = self._by_origin(rows, weights)
+        slopes = self.slopes(training, broad, own)
+        touched = self.systems.touched(_summing_to_one(broad))
+        if own is not None:
+            touched |= own.touched(sp.eye_array(len(values), format="csr"))
+        # The changes of all rows tell of a jump that no weighted row's change crossed.
+        unknown = training.table.is_level & ~touched & ~(training.table.is_jump & (self.prior > 0))
+        fits = self._with_level(training, values, (rows, weights), slopes, unknown, (by_origin, broad))
+        return _with_fallback(fits, fallback, lonely | (weights.sum(axis=1) <= 0))
+
+    def rows(self, training: TrainingRows, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, sp.csr_array]:
+        """The rows and copies that may say how high, their shares, and the weights of the rows that say which way.
+
+        (rows, candidates) both, and (rows, training rows).
+        """
         broad = None if self.slope_weighting is None else self.slope_weighting.weights(training, values)
         if broad is not None and self.level_from == "slopes":
             near = sp.hstack([broad, sp.csr_array((len(values), len(self.copies.origin)))], format="csr")
         else:
             near = self.retriever.proximity(training, values)
-        rows, weights = _shares(near, self.candidates(training))
-        if self.level_metric is not None:
-            here = self.level_metric.places(estimator_inputs(training.table, values).double().numpy())
-            weights = self.level_metric.shares(here, self._all_places(training)[rows], weights)
-        by_origin = self._by_origin(rows, weights)
         if broad is None:
             broad = self._by_origin(*_shares(near, min(self.n_candidates, len(training))))
-        broad_share = _summing_to_one(broad)
-        slopes = self.systems.slopes(broad_share, self.prior, PENALTY, own) * training.unit
-        touched = self.systems.touched(broad_share)
-        if own is not None:
-            touched |= own.touched(sp.eye_array(len(values), format="csr"))
-        # The changes of all rows tell of a jump that no weighted row's change crossed.
-        unknown = training.table.is_level & ~touched & ~(training.table.is_jump & (self.prior > 0))
-        return self._with_level(training, fallback, values, (rows, weights), slopes, unknown, (by_origin, broad))
+        return *_shares(near, self.candidates(training)), broad
+
+    def slopes(self, training: TrainingRows, broad: sp.csr_array, own: ColumnSystems | None = None) -> np.ndarray:
+        """Slopes of rows for which the training rows' changes count so: (rows, features), in feature units."""
+        return self.systems.slopes(_summing_to_one(broad), self.prior, PENALTY, own) * training.unit
+
+    def with_options(self, **options: Any) -> TwoScales:
+        """The same model with other options; what was worked out of its rows is kept."""
+        assert not options.keys() & {"retriever", "copies"}
+        found = replace(self, **options)
+        found._features = self._features  # noqa: SLF001 - of the same class
+        if found.level_metric is self.level_metric:
+            found._places = self._places  # noqa: SLF001
+        return found
 
     def standard_errors(self, training: TrainingRows, fits: LocalFits) -> np.ndarray:
         """Robust errors of the slopes, in feature units: (rows, features)."""
@@ -94,7 +115,6 @@ class TwoScales:
     def _with_level(
         self,
         training: TrainingRows,
-        fallback: GlobalFit,
         values: np.ndarray,
         narrow: tuple[np.ndarray, np.ndarray],
         slopes: np.ndarray,
@@ -118,12 +138,6 @@ class TwoScales:
         features_here = training.table.features(values)
         left_out = (1 - reach) * (slopes * (features_here - means)).sum(axis=1)
         residuals = deviations - along + left_out[:, None]
-        empty = share.max(axis=1) >= 1 - 1e-6
-        empty |= share.sum(axis=1) <= 0
-        residual, total = (_leave_one_out(part, share) for part in (residuals, deviations))
-        reach[empty] = 1.0
-        slopes[empty], means[empty], levels[empty] = fallback.coefficients, fallback.feature_means, fallback.level
-        residual[empty], total[empty] = fallback.residual_mean_square, fallback.spread_mean_square
         return LocalFits(
             features=features_here,
             coefficients=slopes,
@@ -131,18 +145,14 @@ class TwoScales:
             feature_spread=spread,
             levels=levels,
             reach=reach,
-            residual_mean_square=residual,
-            spread_mean_square=total,
+            residual_mean_square=_leave_one_out(residuals, share),
+            spread_mean_square=_leave_one_out(deviations, share),
             unknown=unknown & (training.table.is_jump | (means <= 0)),
-            empty=empty,
+            empty=np.zeros(len(values), dtype=bool),
             weights=reported[0],
             slope_weights=reported[1],
             scale=np.ones(len(values)),
         )
-
-    def near_rows(self, training: TrainingRows, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The rows that may say how high, training rows and copies, and the forest's weights: (rows, candidates)."""
-        return _shares(self.retriever.proximity(training, values), self.candidates(training))
 
     def all_features(self, training: TrainingRows) -> np.ndarray:
         """Of training rows and copies."""
@@ -163,6 +173,17 @@ class TwoScales:
 
     def _all_values(self, training: TrainingRows) -> np.ndarray:
         return np.concatenate([training.values, self.copies.values])
+
+
+def _with_fallback(fits: LocalFits, fallback: GlobalFit, empty: np.ndarray) -> LocalFits:
+    """The one ridge for all rows, for rows that no two others are near to."""
+    fits.empty[empty], fits.unknown[empty] = True, False
+    fits.reach[empty] = 1.0
+    fits.coefficients[empty], fits.feature_means[empty] = fallback.coefficients, fallback.feature_means
+    fits.levels[empty] = fallback.level
+    fits.residual_mean_square[empty] = fallback.residual_mean_square
+    fits.spread_mean_square[empty] = fallback.spread_mean_square
+    return fits
 
 
 def _shares(near: sp.csr_array, most: int) -> tuple[np.ndarray, np.ndarray]:

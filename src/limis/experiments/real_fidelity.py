@@ -158,7 +158,7 @@ def _draw(measures: dict[str, str]) -> Callable[[pd.DataFrame], Figure]:
 
 
 def _show_verdicts(table: pd.DataFrame) -> pd.DataFrame:
-    """For each cell NSE and skill of the default, of the best peer and of the booster, who wins, and how often."""
+    """For each cell NSE and skill of the default, the best peer, the global model and the booster, and who wins."""
     lines = []
     judged = {measure: verdicts(table, measure) for measure in _FOLLOWS}
     for cell, part in table.groupby(CELL, sort=False):
@@ -186,7 +186,7 @@ def _n_below_global(table: pd.DataFrame, measure: str) -> int:
     """In how many cells one model for all rows does better than the default, by whatever little."""
     by_cell = table.pivot_table(index=CELL, columns="method", values=measure)
     everywhere = by_cell.filter(regex="^global (ridge|tree)$").max(axis=1)
-    return int((everywhere > by_cell[DEFAULT]).sum())
+    return int((everywhere > by_cell[DEFAULT]).sum()) if DEFAULT in by_cell else 0
 
 
 def _best_peer(by_method: pd.DataFrame, measure: str) -> str:

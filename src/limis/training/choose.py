@@ -23,7 +23,7 @@ from limis.weighting.retrieved import RetrievedWeighting
 SCALES = (1.0, 3.0, 10.0, 30.0, 100.0)
 CANDIDATES = (64, 256)
 PRIORS = (0.0, 0.1, 0.5, 2.0)
-SHARES = (1.0, 0.7, 0.4, 0.1)
+TOLD_SHARES = (1.0, 0.7, 0.4, 0.1)
 REACHES = (1.0, 0.5, 0.0)
 RECORD_REACHES = (0.03, 0.1, 0.3)  # in ranks
 
@@ -48,6 +48,20 @@ class Choice:
             **judge(table, fits, probes),
             merit=float("nan") if constant else merit(table, fits, probes),
         )
+
+    @classmethod
+    def tried(
+        cls,
+        options: dict[str, Any],
+        training: TrainingRows,
+        model: LocalModel,
+        fallback: GlobalFit,
+        probes: ProbeRows,
+        memory_limit: float,
+    ) -> Choice:
+        """Fit the probe rows with the options' model, and judge it."""
+        fits = LocalFits.join(list(fit_locally(training, model, fallback, probes.values, memory_limit)))
+        return cls.of(options, training.table, fits, probes)
 
     def to_dict(self) -> dict[str, Any]:
         """One line of the table of choices."""
@@ -110,10 +124,9 @@ def choose_forest_weighting(
     choices = []
     for n_candidates in candidates:
         for scale in SCALES:
-            tried = replace(weighting, n_candidates=n_candidates, scale=scale)
-            fits = LocalFits.join(list(fit_locally(training, OneScale(tried), fallback, probes.values, memory_limit)))
+            tried = OneScale(replace(weighting, n_candidates=n_candidates, scale=scale))
             entry = {"weighting": "forest", "n_candidates": n_candidates, "scale": scale}
-            choices.append(Choice.of(entry, training.table, fits, probes))
+            choices.append(Choice.tried(entry, training, tried, fallback, probes, memory_limit))
             done()
     best = best_of(choices).options
     return replace(weighting, n_candidates=best["n_candidates"], scale=best["scale"]), choices
@@ -131,82 +144,81 @@ def choose_candidates(
     choices = []
     for n_candidates in candidates:
         tried = OneScale(replace(weighting, n_candidates=n_candidates))
-        fits = LocalFits.join(list(fit_locally(training, tried, fallback, probes.values, memory_limit)))
         entry = {"weighting": "retrieved", "n_candidates": n_candidates}
-        choices.append(Choice.of(entry, training.table, fits, probes))
+        choices.append(Choice.tried(entry, training, tried, fallback, probes, memory_limit))
     return choices
 
 
 def choose_start(
     training: TrainingRows, models: dict[Start, TwoScales], fallback: GlobalFit, probes: ProbeRows, memory_limit: float
-) -> Start:
+) -> tuple[Start, list[Choice]]:
     """What recorded changes are counted from, given the model with either; the first where nothing tells."""
     if len(probes) < 2:
-        return next(iter(models))
-    tried = [
-        Choice.of(
-            {"start": start},
-            training.table,
-            LocalFits.join(list(fit_locally(training, model, fallback, probes.values, memory_limit))),
-            probes,
-        )
+        return next(iter(models)), []
+    choices = [
+        Choice.tried(_options_of(model, start), training, model, fallback, probes, memory_limit)
         for start, model in models.items()
     ]
-    return best_of(tried).options["start"]
+    return best_of(choices).options["counted_from"], choices
+
+
+def _options_of(model: TwoScales, start: Start) -> dict[str, Any]:
+    """The options of a model whose slopes rest on all of the changes of the forest's rows."""
+    given = {name: getattr(model, name) for name in ("n_candidates", "n_level", "reach", "level_from", "prior")}
+    return {**given, "slopes_from": "forest", "counted_from": start, "told_share": 1.0}
 
 
 def choose_two_scales(
     training: TrainingRows,
     model: TwoScales,
-    start: Start,
     slope_weightings: dict[str, SlopeWeighting | None],
     level_rows: Sequence[int],
+    choices: list[Choice],
     fallback: GlobalFit,
     probes: ProbeRows,
     memory_limit: float,
     *,
     done: Callable[[], object],
-) -> tuple[TwoScales, list[Choice]]:
+) -> TwoScales:
     """Whose changes the slopes rest on, how much those of all rows count, whose rows give the level, and how.
 
     Then how much of the changes is told: those of rows that the black box was fitted on may be larger than those of
-    other rows. How many rows the level rests on, and whether slopes carry it from there, is decided last, for the best
-    of the rest. ``start`` is what the changes are counted from, and ``done`` is called after each try.
+    other rows. If it is not all, the count of all rows is looked at again. How many rows the level rests on, and
+    whether slopes carry it from there, comes after that, for the best of the rest.
+
+    ``choices`` has what `choose_start` tried, and gets what is tried here; ``done`` is called after each try. The given
+    model stays where nothing was tried.
     """
-    if len(probes) < 2:
-        return model, []
-    choices: list[Choice] = []
+    if not choices:
+        return model
 
     def judge_all(tries: Iterable[dict[str, Any]]) -> dict[str, Any]:
         """Judge those that were not judged before; the options of the best of all."""
         known = [choice.options for choice in choices]
         for options in tries:
-            if options in known:
-                continue
-            fits = LocalFits.join(
-                list(fit_locally(training, with_options(options), fallback, probes.values, memory_limit))
-            )
-            choices.append(Choice.of(options, training.table, fits, probes))
-            done()
+            if options not in known:
+                tried = with_options(options)
+                choices.append(Choice.tried(options, training, tried, fallback, probes, memory_limit))
+                done()
         return best_of(choices).options
 
     def with_options(options: dict[str, Any]) -> TwoScales:
         given = {name: options[name] for name in ("n_candidates", "n_level", "reach", "level_from", "prior")}
-        whose, systems = slope_weightings[options["slopes_from"]], model.systems.told(options["share"])
-        return replace(model, slope_weighting=whose, systems=systems, **given)
+        whose, systems = slope_weightings[options["slopes_from"]], model.systems.telling(options["told_share"])
+        return model.with_options(slope_weighting=whose, systems=systems, **given)
 
-    given = {name: getattr(model, name) for name in ("n_candidates", "n_level", "reach")}
+    start = best_of(choices).options
     best = judge_all(
-        {**given, "slopes_from": whose, "level_from": level, "prior": prior, "counted_from": start, "share": 1.0}
+        {**start, "slopes_from": whose, "level_from": level, "prior": prior}
         for whose, weighting in slope_weightings.items()
         for level in (("forest",) if weighting is None else ("forest", "slopes"))
         for prior in PRIORS
     )
-    best = judge_all({**best, "share": share} for share in SHARES)
-    if best["share"] < 1:
+    best = judge_all({**best, "told_share": share} for share in TOLD_SHARES)
+    if best["told_share"] < 1:
         best = judge_all({**best, "prior": prior} for prior in PRIORS)
     best = judge_all({**best, "n_level": n, "reach": reach} for n in level_rows for reach in REACHES)
-    return with_options(best), choices
+    return with_options(best)
 
 
 def choose_level(
@@ -222,10 +234,9 @@ def choose_level(
     best = best_of(choices)
     models = {id(best): model}
     for reach in REACHES:
-        tried = replace(learned, reach=reach)
-        fits = LocalFits.join(list(fit_locally(training, tried, fallback, probes.values, memory_limit)))
-        options = {**best.options, "level_from": "learned", "n_level": learned.n_level, "reach": reach}
-        choices.append(Choice.of(options, training.table, fits, probes))
+        tried = learned.with_options(reach=reach)
+        options = {**best.options, "level_from": "forest, learned metric", "n_level": learned.n_level, "reach": reach}
+        choices.append(Choice.tried(options, training, tried, fallback, probes, memory_limit))
         models[id(choices[-1])] = tried
     return models[id(best_of(choices))]
 
@@ -234,23 +245,34 @@ def choose_tree(
     training: TrainingRows,
     model: TreeModel,
     carried: CarriedChanges | None,
+    told_share: float,
     fallback: GlobalFit,
     probes: ProbeRows,
     memory_limit: float,
 ) -> tuple[TreeModel, list[Choice]]:
-    """What trees are fitted on: weighted rows or, where there are any, recorded changes, and whose."""
+    """What trees are fitted on: weighted rows or, where there are any, recorded changes, whose, and how much of them.
+
+    ``carried`` tells all of the changes. A share of them, which served the slopes, is tried beside: trees do not
+    overshoot where lines do.
+    """
     tries: list[dict[str, Any]] = [{"tree_on": "rows"}]
     if carried is not None:
         sources: tuple[RecordsFrom, ...] = ("forest", "slopes") if _has_own_slopes(model.base) else ("forest",)
         tries = [
-            {"tree_on": "changes", "records_from": source, "record_reach": reach}
+            {"tree_on": "changes", "records_from": source, "record_reach": reach, "records_told_share": share}
             for source in sources
             for reach in RECORD_REACHES
+            for share in dict.fromkeys((1.0, told_share))
         ] + tries
     models = [
         model
-        if options["tree_on"] == "rows"
-        else replace(model, carried=carried, records_from=options["records_from"], reach=options["record_reach"])
+        if options["tree_on"] == "rows" or carried is None
+        else replace(
+            model,
+            carried=carried.telling(options["records_told_share"]),
+            records_from=options["records_from"],
+            reach=options["record_reach"],
+        )
         for options in tries
     ]
     if len(probes) < 2:
@@ -273,7 +295,8 @@ def _has_own_slopes(base: LocalModel) -> bool:
 
 def n_tries(slope_weightings: dict[str, SlopeWeighting | None]) -> int:
     """How many times `choose_two_scales` fits the probe rows, about."""
-    return len(PRIORS) * (2 * len(slope_weightings) - 1) + len(SHARES) - 1 + len(CANDIDATES) * len(REACHES) - 1
+    of_slopes = len(PRIORS) * (2 * len(slope_weightings) - 1)
+    return of_slopes + len(TOLD_SHARES) + len(PRIORS) + len(CANDIDATES) * len(REACHES)
 
 
 def best_of(choices: list[Choice]) -> Choice:

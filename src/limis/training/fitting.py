@@ -46,8 +46,8 @@ from limis.weighting import ForestWeighting, Weighting
 from limis.weighting.random import RandomWeighting
 
 START_CANDIDATES, START_SCALE, START_PRIOR = 256, 10.0, 0.1
-# A learned kernel weighs all training rows for each row: few teach it nothing, and many cost too much. Where there are
-# more, a metric among the forest's rows is learned instead.
+# A learned kernel weighs all training rows for each row: few teach it nothing, and many cost too much. Where it would
+# cost too much, a metric among the forest's rows is learned instead.
 MIN_LEARNED_ROWS, MAX_LEARNED_ROWS = 200, 5_000
 MAX_LEARNED_CELLS = 1_000_000  # rows × cells of the columns' systems, which every step goes through
 
@@ -124,12 +124,15 @@ class Stage:
         A weighting that was trained for ridges is tried beside one that is trained for trees.
         """
         inputs, recorded = TreeInputs.learn(self.training), found.recorded
-        carried = None if recorded is None else CarriedChanges.of(self.training, inputs, recorded)
+        carried, told_share = None, 1.0
+        if recorded is not None:
+            told_share = recorded.told_share
+            carried = CarriedChanges.of(self.training, inputs, recorded.counted(self.training, recorded.start))
         choices = [*found.choices]
-        best, tried = self._choose_tree(found.model, inputs, carried, "ridge")
+        best, tried = self._choose_tree(found.model, inputs, carried, told_share, "ridge")
         if self.options.weighting in TRAINED and tried:
             other = self.fit_trained(TreeSurrogate(inputs, self.options.max_depth))
-            model, more = self._choose_tree(other.model, inputs, carried, "tree")
+            model, more = self._choose_tree(other.model, inputs, carried, told_share, "tree")
             tried += more
             found = replace(found, logs=[*found.logs, *other.logs])
             if best_of(tried) in more:
@@ -137,12 +140,18 @@ class Stage:
         return replace(found, model=best, choices=[*choices, *tried])
 
     def _choose_tree(
-        self, base: LocalModel, inputs: TreeInputs, carried: CarriedChanges | None, trained_with: str
+        self,
+        base: LocalModel,
+        inputs: TreeInputs,
+        carried: CarriedChanges | None,
+        told_share: float,
+        trained_with: str,
     ) -> tuple[TreeModel, list[Choice]]:
         model, choices = choose_tree(
             self.training,
             TreeModel(base, inputs, depth=self.options.max_depth),
             carried,
+            told_share,
             self.fallback,
             self.choosing,
             self.options.memory_limit,
@@ -182,7 +191,7 @@ class Stage:
             )
             bar.update()
         level_rows = self._candidate_list()
-        recorded, start = self._choose_start(
+        recorded, start, choices = self._choose_start(
             recorded,
             lambda systems: TwoScales(
                 retriever, copies, systems, None, self._start_candidates(), level_rows[0], START_PRIOR
@@ -202,46 +211,45 @@ class Stage:
                 verbose=options.verbose,
             )
         with progress(n_tries(weightings), "choosing on probe rows", options.verbose) as bar:
-            model, choices = choose_two_scales(
+            model = choose_two_scales(
                 training,
                 start,
-                recorded.start,
                 weightings,
                 level_rows,
+                choices,
                 self.fallback,
                 self.choosing,
                 options.memory_limit,
                 done=bar.update,
             )
-        if choices and model.level_from == "forest" and len(training) > MAX_LEARNED_ROWS:
-            wide = replace(model, n_level=max(level_rows))
+            bar.total = bar.n  # the best of some tries spares others
+        # The metric raises the forest's weights to a power: rows that count more than others would count yet more.
+        if choices and not affordable and training.sample_weight is None:
+            wide = model.with_options(n_level=max(level_rows))
             metric = train_level(
-                training,
-                self.fallback,
-                wide,
-                seed,
-                options.memory_limit,
-                time_budget=options.time_budget,
-                verbose=options.verbose,
+                training, wide, seed, options.memory_limit, time_budget=options.time_budget, verbose=options.verbose
             )
-            learned = replace(wide, level_metric=metric)
-            model = choose_level(training, model, learned, choices, self.fallback, self.choosing, options.memory_limit)
+            if metric is not None:
+                learned = wide.with_options(level_metric=metric)
+                model = choose_level(
+                    training, model, learned, choices, self.fallback, self.choosing, options.memory_limit
+                )
         if choices:
-            recorded = recorded.counted(training, recorded.start, best_of(choices).options["share"])
+            recorded = recorded.counted(training, recorded.start, best_of(choices).options["told_share"])
         return FittedStage(model, choices, recorded=recorded)
 
     def _choose_start(
         self, recorded: RecordedChanges, model_on: Callable[[ColumnSystems], TwoScales]
-    ) -> tuple[RecordedChanges, TwoScales]:
-        """The changes, counted from what serves best, and a first model on them."""
+    ) -> tuple[RecordedChanges, TwoScales, list[Choice]]:
+        """The changes, counted from what serves best, a first model on them, and what was tried."""
         training = self.training
         counted = {start: recorded.counted(training, start) for start in STARTS}
         models = {
             start: model_on(changes.systems(training.table, training.values, training.sample_weight))
             for start, changes in counted.items()
         }
-        best = choose_start(training, models, self.fallback, self.choosing, self.options.memory_limit)
-        return counted[best], models[best]
+        best, choices = choose_start(training, models, self.fallback, self.choosing, self.options.memory_limit)
+        return counted[best], models[best], choices
 
     def fit_forest(self) -> FittedStage:
         """A ridge on the forest's rows; how many, and what they are worth, chosen on probe rows."""

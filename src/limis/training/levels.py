@@ -7,6 +7,8 @@ candidates' outputs, carried to the row by its slopes, say what the black box sa
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -15,9 +17,9 @@ from limis.progress import progress
 from limis.rows import TrainingRows
 from limis.threads import one_thread
 from limis.two_scales import TwoScales
-from limis.walk import GlobalFit, LocalFits, fit_locally
+from limis.walk import blocks
 from limis.weighting.learned import estimator_inputs
-from limis.weighting.level import LevelMetric
+from limis.weighting.level import TAIL, LevelMetric
 
 STEPS = 300
 BATCH = 128
@@ -29,45 +31,42 @@ MAX_OWN = 20_000  # training rows that teach
 
 def train_level(
     training: TrainingRows,
-    fallback: GlobalFit,
     model: TwoScales,
     seed: int,
     memory_limit: float,
     *,
     time_budget: float | None = None,
     verbose: bool = False,
-) -> LevelMetric:
-    """The metric under which the levels of training rows, each kept from its own fit, are told best."""
-    started = time.monotonic()
-    rng = np.random.default_rng(seed)
-    places = np.sort(rng.permutation(len(training))[:MAX_OWN])
-    rows, weights, carried = _candidates(training, fallback, model, training.values[places], memory_limit)
-    inputs = estimator_inputs(training.table, np.concatenate([training.values, model.copies.values]))
-    queries = inputs[torch.as_tensor(places)]
-    told = torch.as_tensor(training.standard_outputs[places], dtype=torch.float32)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        directions = torch.nn.Parameter(0.2 * torch.randn(inputs.shape[1], DIRECTIONS) / inputs.shape[1] ** 0.5)
-    power, reach = (torch.nn.Parameter(torch.tensor(start)) for start in (1.0, 0.75))
-    optimiser = torch.optim.AdamW(
-        [
-            {"params": [directions], "lr": LEARNING_RATE, "weight_decay": WEIGHT_DECAY},
-            {"params": [power, reach], "lr": SCALAR_RATE, "weight_decay": 0.0},
-        ]
-    )
-    schedule = torch.optim.lr_scheduler.LinearLR(optimiser, 1.0, 0.0, STEPS)
-    generator = torch.Generator().manual_seed(seed)
-    heights = torch.as_tensor(model.all_outputs(training), dtype=torch.float32)
-    with progress(STEPS, "learning which rows say how high", verbose) as bar, one_thread():
-        for _ in range(STEPS):
-            if time_budget is not None and time.monotonic() - started > time_budget:
+) -> LevelMetric | None:
+    """The metric under which the levels of training rows, each kept from its own fit, are told best.
+
+    None where the time is over before anything is learned.
+    """
+    ends = None if time_budget is None else time.monotonic() + time_budget
+    own = np.sort(np.random.default_rng(seed).permutation(len(training))[:MAX_OWN])
+    with progress(len(own) + STEPS, "learning which rows say how high", verbose) as bar, one_thread():
+        lessons = _Lessons.of(training, model, own, memory_limit, ends, bar.update)
+        if lessons is None:
+            return None
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            width = lessons.inputs.shape[1]
+            directions = torch.nn.Parameter(0.2 * torch.randn(width, DIRECTIONS) / width**0.5)
+        power, reach = (torch.nn.Parameter(torch.tensor(start)) for start in (1.0, 0.75))
+        optimiser = torch.optim.AdamW(
+            [
+                {"params": [directions], "lr": LEARNING_RATE, "weight_decay": WEIGHT_DECAY},
+                {"params": [power, reach], "lr": SCALAR_RATE, "weight_decay": 0.0},
+            ]
+        )
+        schedule = torch.optim.lr_scheduler.LinearLR(optimiser, 1.0, 0.0, STEPS)
+        generator = torch.Generator().manual_seed(seed)
+        for step in range(STEPS):
+            if _over(ends):
+                if step == 0:
+                    return None
                 break
-            batch = torch.randint(0, len(places), (BATCH,), generator=generator)
-            near, weight = rows[batch], weights[batch]
-            apart = ((inputs[near] @ directions - (queries[batch] @ directions)[:, None]) ** 2).sum(dim=2)
-            logits = power * torch.log(weight.clamp(min=1e-9)) - apart
-            share = torch.softmax(logits.masked_fill(weight <= 0, -1e9), dim=1)
-            missed = (share * (heights[near] + reach * carried[batch])).sum(dim=1) - told[batch]
+            missed = lessons.missed(torch.randint(0, len(own), (BATCH,), generator=generator), directions, power, reach)
             loss = (missed**2 + missed.abs()).mean()
             optimiser.zero_grad()
             loss.backward()
@@ -77,18 +76,59 @@ def train_level(
     return LevelMetric(directions.detach().double().numpy(), float(power.detach()))
 
 
-def _candidates(
-    training: TrainingRows, fallback: GlobalFit, model: TwoScales, values: np.ndarray, memory_limit: float
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The near rows of each row, their forest weights, and what the row's slopes add on the way from each."""
-    slopes = LocalFits.join(list(fit_locally(training, model, fallback, values, memory_limit))).coefficients
-    rows, weights = model.near_rows(training, values)
-    features, own = model.all_features(training), training.table.features(values)
-    carried = np.stack(
-        [(x - features[near]) @ slope for x, near, slope in zip(own, rows, slopes / training.unit, strict=True)]
-    )
-    return (
-        torch.as_tensor(rows),
-        torch.as_tensor(weights, dtype=torch.float32),
-        torch.as_tensor(carried, dtype=torch.float32),
-    )
+def _over(ends: float | None) -> bool:
+    return ends is not None and time.monotonic() > ends
+
+
+@dataclass
+class _Lessons:
+    """Training rows as their own pupils, each with the rows that the forest finds near it."""
+
+    inputs: torch.Tensor  # (training rows + copies, inputs of estimators)
+    heights: torch.Tensor  # (training rows + copies,) outputs
+    own: torch.Tensor  # (pupils,) training rows
+    near: torch.Tensor  # (pupils, candidates) rows or copies
+    weights: torch.Tensor  # (pupils, candidates) the forest's
+    carried: torch.Tensor  # (pupils, candidates) what the pupil's slopes add on the way from each
+
+    @classmethod
+    def of(
+        cls,
+        training: TrainingRows,
+        model: TwoScales,
+        own: np.ndarray,
+        memory_limit: float,
+        ends: float | None,
+        done: Callable[[int], object],
+    ) -> _Lessons | None:
+        """Fit the pupils' slopes and look up their near rows; None if the time is over first."""
+        features = model.all_features(training)
+        parts: list[tuple[np.ndarray, ...]] = []
+        for block in blocks(len(own), model.candidates(training), features.shape[1], memory_limit):
+            if _over(ends):
+                return None
+            values = training.values[own[block]]
+            near, weights, broad = model.rows(training, values)
+            slopes = model.slopes(training, broad) / training.unit
+            steps = training.table.features(values)[:, None, :] - features[near]
+            parts.append((near, weights, (steps * slopes[:, None, :]).sum(axis=2)))
+            done(len(values))
+        near, weights, carried = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return cls(
+            inputs=estimator_inputs(training.table, np.concatenate([training.values, model.copies.values])),
+            heights=torch.as_tensor(model.all_outputs(training), dtype=torch.float32),
+            own=torch.as_tensor(own),
+            near=torch.as_tensor(near),
+            weights=torch.as_tensor(weights, dtype=torch.float32),
+            carried=torch.as_tensor(carried, dtype=torch.float32),
+        )
+
+    def missed(
+        self, batch: torch.Tensor, directions: torch.Tensor, power: torch.Tensor, reach: torch.Tensor
+    ) -> torch.Tensor:
+        """By how much the near rows, so weighed and carried so far, miss what the black box says of the pupils."""
+        near, weights, own = self.near[batch], self.weights[batch], self.own[batch]
+        apart = ((self.inputs[near] @ directions - (self.inputs[own] @ directions)[:, None]) ** 2).sum(dim=2)
+        logits = power * torch.log(weights.clamp(min=1e-9)) - TAIL * torch.log1p(apart / TAIL)
+        share = torch.softmax(logits.masked_fill(weights <= 0, -1e9), dim=1)
+        return (share * (self.heights[near] + reach * self.carried[batch])).sum(dim=1) - self.heights[own]

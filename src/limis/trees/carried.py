@@ -1,6 +1,7 @@
 """Recorded changes of near rows, carried over to the row to explain: the points that its tree is fitted on.
 
-A record says by how much the black box's answer moved when one column of a training row went from a to b. Carried over
+A record says what it did to the black box's answer that one column of a training row went from a to b, as it is counted
+and as much of it as is told (`limis.changes`). Carried over
 to a row, it becomes a point: the row itself with that column at b. What the black box would say there is put together
 from the row's own level, what its slopes say of the way from its own value to a, and the record from there to b. Read
 backwards the same record gives the point at a. Records that begin near the row's own value count most, since slopes
@@ -9,7 +10,7 @@ lead astray on long ways.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -71,12 +72,13 @@ class CarriedChanges:
     starts: np.ndarray  # (training rows + 1,) where each row's records begin
     columns: np.ndarray  # (records,)
     values: np.ndarray  # (records,) the column's value after the change
-    answers: np.ndarray  # (records,) by how much the output moved, in its own units
+    answers: np.ndarray  # (records,) what the change did to the output, in its own units
     inputs: TreeInputs
     row_ranks: np.ndarray  # (training rows, columns)
     value_ranks: np.ndarray  # (records,)
     value_bins: Ragged
     value_features: Ragged  # of the slopes' table, jumps among them
+    told_share: float = 1.0  # how much of what was seen the answers tell
 
     @classmethod
     def of(cls, training: TrainingRows, inputs: TreeInputs, recorded: RecordedChanges) -> CarriedChanges:
@@ -85,7 +87,13 @@ class CarriedChanges:
         columns = recorded.columns[order]
         values = recorded.values[order, columns]
         starts = np.searchsorted(recorded.rows[order], np.arange(len(training) + 1))
-        return cls.prepared(training, inputs, starts, columns, values, recorded.answers[order] * training.unit)
+        found = cls.prepared(training, inputs, starts, columns, values, recorded.answers[order] * training.unit)
+        return replace(found, told_share=recorded.told_share)
+
+    def telling(self, told_share: float) -> CarriedChanges:
+        """The same, all of whose answers are told, with a share of them."""
+        assert self.told_share == 1
+        return replace(self, answers=self.answers * told_share, told_share=told_share)
 
     @classmethod
     def prepared(

@@ -6,6 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+# Far out the kernel falls like this power of the distance, not exponentially: a row unlike all others still rests on
+# several.
+TAIL = 4.0
+
 
 @dataclass
 class LevelMetric:
@@ -29,7 +33,8 @@ class LevelMetric:
         """
         known = weights > 0
         apart = ((others - own[:, None, :]) ** 2).sum(axis=2)
-        logits = np.where(known, self.power * np.log(np.where(known, weights, 1.0)) - apart, -np.inf)
+        logits = self.power * np.log(np.where(known, weights, 1.0)) - TAIL * np.log1p(apart / TAIL)
+        logits = np.where(known, logits, -np.inf)
         highest = logits.max(axis=1, keepdims=True)
         shares = np.exp(logits - np.where(np.isfinite(highest), highest, 0.0))
         return shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-300)
