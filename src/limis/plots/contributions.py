@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from limis.errors import require
 from limis.explanation import Explanation
+from limis.plots.shared import (
+    LEVEL,
+    LONGEST_NAME,
+    LOWERS,
+    RAISES,
+    axes_or_new,
+    one_row,
+    only_floor,
+    plain,
+    row_name,
+    scale_words,
+)
 from limis.report.chart import shown_reasons
-from limis.report.words import Numbers, printable, shorten
+from limis.report.words import Numbers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-RAISES, LOWERS, LEVEL = "#1a66c9", "#b54708", "#6b7580"
-LONGEST_NAME = 48
 
 
 def plot_contributions(explanation: Explanation, ax: Axes | None = None) -> Axes:
@@ -31,10 +39,8 @@ def plot_contributions(explanation: Explanation, ax: Axes | None = None) -> Axes
     matplotlib axes
         They are never shown: that is the caller's to do.
     """
-    names, starts, changes = _steps(explanation)
-    if ax is None:
-        plt = require("matplotlib.pyplot", "plots")
-        _, ax = plt.subplots(figsize=(8, 1.2 + 0.36 * len(names)), layout="constrained")
+    names, starts, changes = _steps(one_row(explanation, "plot_contributions"))
+    ax = axes_or_new(ax, 8, 1.2 + 0.36 * len(names))
     numbers = Numbers.of(explanation.all.training)
     _draw_steps(ax, starts, changes, numbers)
     ends = [start + change for start, change in zip(starts, changes, strict=True)]
@@ -44,12 +50,11 @@ def plot_contributions(explanation: Explanation, ax: Axes | None = None) -> Axes
     low, high = min(starts + ends), max(starts + ends)
     margin = 0.08 * (high - low) or 0.1 * abs(high) or 1.0
     ax.set_xlim(low - margin, high + margin)
-    ax.set_yticks(range(len(names)), [_plain(name) for name in names])
+    ax.set_yticks(range(len(names)), names)
     ax.set_ylim(len(names) - 0.5, -0.5)
-    ax.tick_params(axis="y", length=0)
-    ax.set_xlabel(_plain(_scale_words(explanation)))
-    ax.set_title(_plain(f"Row {shorten(str(explanation.label), LONGEST_NAME)}"), loc="left", pad=18)
-    ax.spines[["top", "right", "left"]].set_visible(False)
+    ax.set_xlabel(scale_words(explanation.all))
+    ax.set_title(row_name(explanation), loc="left", pad=18)
+    only_floor(ax)
     return ax
 
 
@@ -63,7 +68,7 @@ def _steps(one: Explanation) -> tuple[list[str], list[float], list[float]]:
     at = one.base_value
     for reason in lines:
         status = f" ({reason.status})" if reason.status else ""
-        names.append(shorten(reason.words, LONGEST_NAME) + status)
+        names.append(plain(reason.words, LONGEST_NAME) + status)
         starts.append(at)
         changes.append(reason.contribution)
         at += reason.contribution
@@ -100,16 +105,3 @@ def _draw_line(ax: Axes, output: float, numbers: Numbers) -> None:
         color=LEVEL,
         fontsize="small",
     )
-
-
-def _scale_words(one: Explanation) -> str:
-    box = one.all.training.black_box
-    if box.scale == "value":
-        return "output"
-    one_class = shorten(str(box.classes[1]), LONGEST_NAME) if box.classes is not None else "class 1"
-    return f"{box.scale} of {one_class}"
-
-
-def _plain(text: str) -> str:
-    """The text as matplotlib must be given it to draw it as it stands: an escaped $ begins no formula."""
-    return printable(text).replace("$", r"\$")
