@@ -23,12 +23,12 @@ _SPACE = re.compile(r"\s+")
 
 
 def plain(text: str, most: int | None = None) -> str:
-    """The text on one line, as matplotlib must be given it to draw it as it stands: an escaped $ begins no formula.
+    r"""The text on one line, as matplotlib must be given it to draw it as it stands: an escaped $ begins no formula.
 
     Examples
     --------
-    >>> print(plain("price in $\\nand more"))
-    price in \\$ and more
+    >>> print(plain("price in $\nand more"))
+    price in \$ and more
     >>> plain("marital-status", most=8)
     'marital…'
     """
@@ -81,9 +81,21 @@ def without_frame(ax: Axes) -> None:
 
 
 def line_below(ax: Axes, text: str) -> None:
-    """A line of small print under the axes, and what it adds to a label that stands there already."""
+    """A line of small print under the axes, below a label that stands there already."""
     above = ax.get_xlabel()
-    ax.set_xlabel(f"{above}\n{text}" if above else text)
+    if above:
+        ax.set_xlabel(f"{above}\n{text}")
+    else:
+        ax.set_xlabel(text, fontsize="small", loc="left")
+
+
+def room(ax: Axes) -> tuple[float, float]:
+    """Width and height of the axes in points, as they will be once the figure is laid out."""
+    engine = ax.figure.get_layout_engine()
+    if engine is not None:
+        engine.execute(ax.figure.figure)
+    extent, points = ax.get_window_extent(), 72 / ax.figure.dpi
+    return extent.width * points, extent.height * points
 
 
 def one_row(explanation: Any, name: str) -> Explanation:

@@ -99,6 +99,7 @@ def card(one: Explanation, numbers: Numbers) -> Card:
     shown, rest = shown_reasons(one) if found.fits.has_contributions else ([], None)
     bound = float(fidelity.get("change_error_bound", np.inf))
     columns = [name for reason in shown for name in reason.columns][:TABLE_COLUMNS]
+    lines = training_lines(one, columns, numbers, TOP_ROWS)
     return Card(
         label=str(one.label),
         classes=class_names(found.training.black_box),
@@ -121,7 +122,7 @@ def card(one: Explanation, numbers: Numbers) -> Card:
         effective_rows=count(round(float(fidelity["effective_rows"])), "row", "rows"),
         weighted_rows=count(len(one.weights), "training row", "training rows"),
         table_columns=columns,
-        table=_table(one, columns, numbers),
+        table=lines if len(lines) > 1 else [],
     )
 
 
@@ -163,16 +164,14 @@ def _notes(one: Explanation) -> list[Note]:
     return notes
 
 
-def _table(one: Explanation, columns: list[str], numbers: Numbers) -> list[Line]:
-    """The explained row, and under it the training rows that count most."""
+def training_lines(one: Explanation, columns: list[str], numbers: Numbers, k: int) -> list[Line]:
+    """The explained row, and under it the ``k`` training rows that count most, if any do."""
     training = one.all.training
     by_name = {column.name: column for column in training.table.columns}
     own = [one.values[name] for name in columns]
-    top = one.weights.iloc[:TOP_ROWS]
-    if top.empty:
-        return []
     output = None if one.all.outputs is None else amount(one.all, numbers, one.model_output)
     lines = [Line("This row", "", output, own, [False] * len(own))]
+    top = one.weights.iloc[:k]
     shares = (top / one.weights.sum()).to_numpy()
     for rank, (place, share) in enumerate(zip(top.index.to_numpy(), shares, strict=True), start=1):
         values = [by_name[name].show(training.frame, int(place)) for name in columns]

@@ -21,12 +21,20 @@ LONGEST = 44  # letters of a condition that are shown; the whole of it is said i
 class Branch:
     """The way from a node to one of its children, with its condition above."""
 
-    path: str  # of the SVG
+    start: tuple[float, float]
+    bend: tuple[float, float]  # where the curve from the start ends, and a straight line begins
+    end: tuple[float, float]
     words: str
     whole: str  # the words, not cut
     x: float
     y: float
     on_path: bool
+
+    @property
+    def path(self) -> str:
+        """The branch as SVG draws it."""
+        (x, y), (bend, level), (end, _) = self.start, self.bend, self.end
+        return f"M{x:.0f} {y:.0f} C{bend:.0f} {y:.0f} {x:.0f} {level:.0f} {bend:.0f} {level:.0f} H{end:.0f}"
 
 
 @dataclass
@@ -78,7 +86,9 @@ def draw(one: Explanation, numbers: Numbers) -> Drawing:
         x, y, end, above = left[depth[parent]], height[parent], left[depth[place]], height[place]
         branches.append(
             Branch(
-                f"M{x:.0f} {y:.0f} C{x + GAP:.0f} {y:.0f} {x:.0f} {above:.0f} {x + GAP:.0f} {above:.0f} H{end:.0f}",
+                (x, y),
+                (x + GAP, above),
+                (end, above),
                 text if len(text) <= LONGEST else text[: LONGEST - 1] + "…",
                 text,
                 x + GAP,
