@@ -1,0 +1,171 @@
+"""The coefficients of one row with their intervals, on a scale on which they can be compared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from limis.errors import InputError
+from limis.explanation import Explanation
+from limis.local_view import FIXED, UNKNOWN_HERE
+from limis.plots.shared import (
+    LEVEL,
+    LONGEST_NAME,
+    LOWERS,
+    RAISES,
+    axes_or_new,
+    line_below,
+    one_row,
+    only_floor,
+    plain,
+    row_name,
+    scale_words,
+)
+from limis.report.words import MINUS, count
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MOST = 12
+
+
+@dataclass
+class _Line:
+    """One feature: what it is called, and its coefficient on the scale of the drawing and in original units."""
+
+    name: str
+    effect: float  # NaN: not known
+    low: float
+    high: float
+    said: str
+    is_held: bool  # by the row: a number, a jump it is past, its own level
+
+
+def plot_coefficients(explanation: Explanation, ax: Axes | None = None) -> Axes:
+    """Draw the coefficients of one row with their 95% intervals, the largest effects first.
+
+    Slopes in different units cannot be compared, so a number's coefficient is drawn as the effect of one standard
+    deviation of the training rows, which stands beside its name. A level's is drawn as it is. The coefficients
+    in original units, with the ends of their intervals, stand at the right.
+
+    Parameters
+    ----------
+    explanation : Explanation
+        What to draw; its local model must have coefficients.
+    ax : matplotlib axes, default=None
+        Where to draw it; new axes are made when none are given.
+
+    Returns
+    -------
+    matplotlib axes
+        They are never shown: that is the caller's to do.
+    """
+    one = one_row(explanation, "plot_coefficients")
+    if not one.all.fits.has_coefficients:
+        cure = "draw its tree: plot_tree" if one.all.fits.has_rules else "draw what it rests on: plot_training_rows"
+        raise InputError(f"this local model has no coefficients; {cure}")
+    has_intervals = _has_intervals(one)
+    known, others_unknown = _lines(one, has_intervals)
+    unknown = _unknown_values(one)[: MOST // 2]
+    shown = known[: MOST - len(unknown)] + unknown
+    ax = axes_or_new(ax, 9, 1.6 + 0.34 * len(shown))
+    ax.axvline(0, color=LEVEL, linewidth=0.8, zorder=0)
+    for place, line in enumerate(shown):
+        _draw(ax, place, line)
+    # What is at zero throughout still needs room around it.
+    reach = max([abs(end) for line in shown for end in (line.effect, line.low, line.high) if np.isfinite(end)] or [0.0])
+    ax.set_xlim(-1.08 * (reach or 1.0), 1.08 * (reach or 1.0))
+    ax.set_yticks(range(len(shown)), [line.name for line in shown])
+    for label, line in zip(ax.get_yticklabels(), shown, strict=True):
+        label.set_fontweight("bold" if line.is_held else "normal")
+    ax.set_ylim(len(shown) - 0.5, -0.5)
+    ax.set_xlabel(f"effect on the {scale_words(one.all)}")
+    smaller = len(known) + len(unknown) - len(shown)
+    left_out = [count(smaller, "smaller coefficient", "smaller coefficients")] if smaller else []
+    left_out += [f"{count(others_unknown, 'level', 'levels')} {UNKNOWN_HERE}"] if others_unknown else []
+    line_below(ax, "bold: what this row has" + (f"; not drawn: {', '.join(left_out)}" if left_out else ""))
+    intervals = ", 95% intervals" if has_intervals else ", no intervals known"
+    ax.set_title(f"{row_name(one)}: coefficients{intervals}", loc="left")
+    only_floor(ax)
+    return ax
+
+
+def _has_intervals(one: Explanation) -> bool:
+    try:
+        return bool(np.isfinite(one.intervals.to_numpy()).any())
+    except InputError:  # of a local model that has none
+        return False
+
+
+def _lines(one: Explanation, has_intervals: bool) -> tuple[list[_Line], int]:
+    """The features with a coefficient, largest effect first, and how many levels the row does not hold have none."""
+    training, status = one.all.training, one.status
+    table = training.table
+    coefficients = one.coefficients.to_numpy()
+    ends = one.intervals.to_numpy() if has_intervals else np.full((len(coefficients), 2), np.nan)
+    # One standard deviation of a number, in original units; a level is there or not.
+    steps = np.where(table.is_level, 1.0, training.feature_deviation * table.feature_scale)
+    found = []
+    for place, (name, level) in enumerate(table.feature_names):
+        value, step, (low, high) = float(coefficients[place]), float(steps[place]), ends[place]
+        if np.isnan(value):
+            continue
+        column = table.columns[table.feature_column[place]]
+        told = plain(
+            name if not level else f"{name} {level}" if table.is_jump[place] else f"{name} = {level}", LONGEST_NAME
+        )
+        if not table.is_level[place]:
+            told += f", per {_amount(column.kind, step)}"
+        if status[name] == FIXED or (status[name] and not column.is_category):
+            told += f" ({status[name]})"
+        is_held = not table.is_level[place] or bool(one.all.fits.features[one.row, place] > 0)
+        said = _signed(value)
+        if np.isfinite(low) and np.isfinite(high):
+            said += f"  [{_signed(low)}, {_signed(high)}]"
+        found.append(_Line(told, value * step, low * step, high * step, said, is_held))
+    found.sort(key=lambda line: -abs(line.effect))
+    return found, int((np.isnan(coefficients) & (one.all.fits.features[one.row] == 0)).sum())
+
+
+def _unknown_values(one: Explanation) -> list[_Line]:
+    """The row's own values that have no coefficient, since nothing it rests on has them."""
+    table, row = one.all.training.table, one.all.values[one.row]
+    return [
+        _Line(
+            f"{plain(f'{column.name} = {one.values[column.name]}', LONGEST_NAME)}",
+            np.nan,
+            np.nan,
+            np.nan,
+            UNKNOWN_HERE,
+            True,
+        )
+        for column, value in zip(table.columns, row, strict=True)
+        if one.status[column.name] == UNKNOWN_HERE and (column.is_category or np.isnan(value))
+    ]
+
+
+def _amount(kind: str, step: float) -> str:
+    """One standard deviation in the units of its column."""
+    text = f"{step:,.3g}" if step < 1e6 else f"{step:.3g}"
+    return text if kind == "number" else f"{text} days"
+
+
+def _signed(value: float) -> str:
+    """Three digits with a sign: coefficients in original units differ by orders of magnitude."""
+    return "0" if value == 0 else f"{value:+#.3g}".rstrip(".").replace("-", MINUS)
+
+
+def _draw(ax: Axes, place: int, line: _Line) -> None:
+    """A coefficient as a point, full where it raises and hollow where it lowers, on its interval."""
+    right = ax.get_yaxis_transform()
+    if np.isnan(line.effect):
+        ax.text(1.02, place, line.said, transform=right, va="center", ha="left", fontsize="small")
+        return
+    colour = RAISES if line.effect >= 0 else LOWERS
+    if np.isfinite(line.low) and np.isfinite(line.high):
+        ax.plot([line.low, line.high], [place, place], color=colour, linewidth=2, marker="|", zorder=1)
+    face = colour if line.effect >= 0 else ax.get_facecolor()
+    ax.plot([line.effect], [place], marker="o", color=colour, markerfacecolor=face, linestyle="none", zorder=2)
+    ax.text(1.02, place, line.said, transform=right, va="center", ha="left", fontsize="small")
