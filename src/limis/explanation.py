@@ -38,6 +38,12 @@ class DrawsItself:
             write_text(path, html)
         return html
 
+    def plot(self: Any, kind: str = "beeswarm", ax: Any = None) -> Any:
+        """Draw all of them with matplotlib: "beeswarm" or "mean" contributions, or "fidelity"; returns the axes."""
+        from limis.plots import draw_many
+
+        return draw_many(self, kind, ax)
+
     def _repr_html_(self: Any) -> str:
         from limis.report import cards
 
@@ -361,11 +367,17 @@ class Explanation:
         """The reasons as (words, contribution) pairs."""
         return [(reason.words, reason.contribution) for reason in self.reasons()]
 
-    def plot(self, ax: Any = None) -> Any:
-        """Draw the two steps, overall mean → neighbourhood → local prediction; returns the axes."""
-        from limis.plots import plot_contributions
+    def plot(self, kind: Any = "contributions", ax: Any = None, **options: Any) -> Any:
+        """Draw it with matplotlib; returns the axes, which are never shown.
 
-        return plot_contributions(self, ax)
+        ``kind`` is "contributions" (overall mean → neighbourhood → local prediction), "coefficients", "tree",
+        "training_rows" or "weights"; ``options`` are those of `limis.plots`, such as ``k`` or ``against``.
+        """
+        from limis.plots import draw_one
+
+        if not isinstance(kind, str):  # the axes alone
+            kind, ax = "contributions", kind
+        return draw_one(self, kind, ax, **options)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready data."""
