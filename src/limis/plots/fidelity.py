@@ -51,7 +51,7 @@ def plot_fidelity(explanations: Explanations, ax: Axes | None = None) -> Axes:
         ("trusted", trusted, "o", RAISES),
     ):
         label = f"{words}: {count(int(which.sum()), 'row', 'rows')}"
-        ax.plot(outputs[which], local[which], marker, color=colour, alpha=0.7, markersize=5, label=label)
+        ax.plot(outputs[which], local[which], marker, color=colour, alpha=0.85, markersize=5, label=label)
     ax.set_xlim(ends)
     ax.set_ylim(ends)
     ax.set_aspect("equal")

@@ -28,7 +28,7 @@ Kind = Literal["beeswarm", "mean"]
 KINDS: tuple[Kind, ...] = ("beeswarm", "mean")
 MOST_COLUMNS = 15
 LOW, HIGH = np.array([0.13, 0.59, 0.80]), np.array([0.80, 0.11, 0.43])  # colours of a number's rank
-SLOTS = 90  # places along the axis in which points are counted to spread them
+SLOTS = 120  # places along the axis in which points are counted to spread them
 SPREAD = 0.38  # of a line's height, to each side
 
 
@@ -101,13 +101,15 @@ def _draw_means(ax: Axes, parts: list[np.ndarray], numbers: Numbers) -> None:
 
 def _draw_swarms(ax: Axes, found: Explanations, columns: list[int], parts: list[np.ndarray]) -> None:
     """A line of points a column, higher where there are more of them."""
-    reach = max(float(np.abs(part).max()) for part in parts) or 1.0
+    low, high = (float(end) for end in (min(0.0, *map(np.min, parts)), max(0.0, *map(np.max, parts))))
+    margin = 0.04 * (high - low) or 1.0
+    low, high = low - margin, high + margin
     ranks = found.training.table.ranks(found.values)
     is_category = found.training.table.is_category
     size = float(np.clip(2000 / len(found), 6, 26))
     ax.axvline(0, color=LEVEL, linewidth=0.8, zorder=0)
     for line, part in enumerate(parts):
-        at = line - SPREAD * _heights(part, reach)
+        at = line - SPREAD * _heights((part - low) / (high - low))
         rank = np.full(len(part), np.nan)
         if line < len(columns) and not is_category[columns[line]]:
             rank = ranks[:, columns[line]]
@@ -115,7 +117,7 @@ def _draw_swarms(ax: Axes, found: Explanations, columns: list[int], parts: list[
         # Those without a rank lie below, so that they hide no colours.
         ax.scatter(part[~known], at[~known], s=size, marker="s", color=LEVEL, alpha=0.6, linewidth=0, zorder=1)
         ax.scatter(part[known], at[known], s=size, color=_colours(rank[known]), alpha=0.8, linewidth=0, zorder=2)
-    ax.set_xlim(-1.05 * reach, 1.05 * reach)
+    ax.set_xlim(low, high)
     for words, marker, colour in (
         ("low number", "o", LOW),
         ("middle", "o", (LOW + HIGH) / 2),
@@ -141,14 +143,17 @@ def _colours(rank: np.ndarray) -> np.ndarray:
     return LOW + np.clip(rank, 0, 1)[:, None] * (HIGH - LOW)
 
 
-def _heights(part: np.ndarray, reach: float) -> np.ndarray:
-    """Where points stand in their line, from -1 to 1: those in one place are spread to both sides of the middle."""
-    slot = np.round((part / reach + 1) / 2 * SLOTS).astype(int)
+def _heights(along: np.ndarray) -> np.ndarray:
+    """Where points stand in their line, from -1 to 1: those in one place are spread to both sides of the middle.
+
+    ``along`` is where they are on the axis, from 0 to 1.
+    """
+    slot = np.round(along * SLOTS).astype(int)
     order = np.argsort(slot, kind="stable")
     counts = np.bincount(slot)
     starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
-    turn = np.empty(len(part), dtype=int)
-    turn[order] = np.arange(len(part)) - starts[slot[order]]
+    turn = np.empty(len(along), dtype=int)
+    turn[order] = np.arange(len(along)) - starts[slot[order]]
     # 0, 1, -1, 2, -2, ... as far out as the fullest place needs.
     side = np.where(turn % 2 == 1, (turn + 1) // 2, -(turn // 2))
     return side / max(4, counts.max() // 2)

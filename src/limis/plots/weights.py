@@ -109,7 +109,7 @@ def _draw_distances(ax: Axes, one: Explanation, parts: list[tuple[str, np.ndarra
         ax.plot(distance[drawn], ground, "|", color=LEVEL, alpha=0.4, label=words, transform=on_the_ground, zorder=1)
     for (name, rows, shares), colour, marker in zip(parts, (RAISES, LOWERS), ("o", "x"), strict=False):
         words = f"{name}: {count(len(rows), 'row', 'rows')}, effectively {_rows(_effective(shares))}"
-        ax.plot(distance[rows], 100 * shares, marker, color=colour, alpha=0.7, markersize=5, label=words, zorder=2)
+        ax.plot(distance[rows], 100 * shares, marker, color=colour, alpha=0.85, markersize=5, label=words, zorder=2)
     ax.set_xlim(0, 1.04 * max(float(distance.max()), 1e-3))
     least, most = min(shares[-1] for _, _, shares in parts), max(shares[0] for _, _, shares in parts)
     ax.set_yscale("log")
