@@ -282,6 +282,10 @@ def test_trees_are_drawn_with_all_leaves_and_the_way_of_the_row(trees):
         assert len(bold) == depth + 1  # its conditions, and its leaf
         assert sum(line.get_linewidth() > 2 for line in ax.lines) == depth
         assert max(map(len, words)) < 60
+        # However long a name is, the border that a side ends at is never cut off.
+        borders = [text for text in words if " ≤ " in text or " > " in text]
+        assert all(text.split()[-1].lstrip("-").replace(".", "").isdigit() for text in borders)
+        assert len([text for text in borders if " ≤ " in text]) == len(borders) / 2
 
 
 def test_the_table_has_the_training_rows_and_marks_what_differs(plain, awkward):

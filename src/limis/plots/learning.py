@@ -54,7 +54,7 @@ def plot_learning(explainer: LimisExplainer, ax: Axes | None = None) -> Axes:
         )
         ax.plot([log.steps[log.kept]], [log.error], marker="D", color=line[0].get_color(), linestyle="none", label=None)
     _draw_global(ax, best)
-    ax.set_xlabel("training steps" + (f"\n{len(logs):,} runs, the first named" if len(logs) > MOST_NAMED else ""))
+    ax.set_xlabel("training steps" + (f"\n{len(logs):,} runs, not all of them named" if len(logs) > MOST_NAMED else ""))
     ax.set_ylabel(ERROR)
     _finish(ax, "Training of the weight estimator")
     return ax

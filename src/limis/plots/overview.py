@@ -126,8 +126,8 @@ def _draw_swarms(ax: Axes, found: Explanations, columns: list[int], parts: list[
     ):
         ax.scatter([], [], marker=marker, color=[colour], label=words)
     ax.legend(
-        loc="lower left",
-        bbox_to_anchor=(0.0, 1.0),
+        loc="lower right",  # of the title's next line: it may be wider than the axes
+        bbox_to_anchor=(1.0, 1.0),
         ncols=4,
         frameon=False,
         fontsize="small",

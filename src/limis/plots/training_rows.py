@@ -69,7 +69,8 @@ def plot_training_rows(explanation: Explanation, k: int = 8, ax: Axes | None = N
             cells, marked = _cells(one, columns, training_lines(one, columns, numbers, int(k)))
     ax.set_title(f"{row_name(one)} and the training rows that speak for it", loc="left")
     more = len(one.all.training.table.columns) - len(columns)
-    told = [f"output: {scale_words(one.all)}", f"{DIFFERS}unlike this row"]
+    told = [f"output: {scale_words(one.all)}"] if one.all.training.black_box.is_classifier else []
+    told += [f"{DIFFERS}unlike this row"]
     told += [f"not shown: {count(more, 'other column', 'other columns')}"] if more else []
     if len(lines) == 1:
         told = ["no training row has weight here: this is the global model"]

@@ -21,7 +21,7 @@ from limis.plots.shared import (
     with_chance,
     without_frame,
 )
-from limis.report.tree import LINE, LONGEST, Branch, Drawing, draw
+from limis.report.tree import LINE, Branch, Drawing, draw
 from limis.report.words import Numbers
 
 if TYPE_CHECKING:
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 INCHES = 1 / 88  # of a unit of the drawing
 LETTERS = 11.5  # points of a letter in a drawing of 72 units to the inch
-LEAST_LETTERS, MOST_LETTERS = 4.0, 10.0
+LEAST_LETTERS, READABLE_LETTERS, MOST_LETTERS = 4.0, 7.5, 10.0
+SHORTER = (34, 26)  # letters of a condition, in axes that have no room for readable ones otherwise
 
 
 def plot_tree(explanation: Explanation, ax: Axes | None = None) -> Axes:
@@ -40,8 +41,8 @@ def plot_tree(explanation: Explanation, ax: Axes | None = None) -> Axes:
     explanation : Explanation
         What to draw; its local model must be a tree (``surrogate="tree"``).
     ax : matplotlib axes, default=None
-        Where to draw it; new axes, as wide as the conditions need, are made when none are given. In narrower axes the
-        letters are smaller.
+        Where to draw it; new axes, as wide as the conditions need, are made when none are given. In narrower axes
+        names are cut and letters are smaller.
 
     Returns
     -------
@@ -57,13 +58,17 @@ def plot_tree(explanation: Explanation, ax: Axes | None = None) -> Axes:
     numbers = Numbers.of(one.all.training)
     drawing = draw(one, numbers)
     ax = axes_or_new(ax, max(5.0, INCHES * drawing.width), 0.9 + INCHES * drawing.height)
-    ax.set_xlim(0, drawing.width)
-    ax.set_ylim(drawing.height, 0)
     without_frame(ax)
     ax.set_title(f"{row_name(one)}: the local tree's {scale_words(one.all)}", loc="left")
     black_box = "" if one.all.outputs is None else f"; black box {with_chance(one.all, numbers, one.model_output)}"
     line_below(ax, f"thick: this row's way{black_box}")
+    for longest in SHORTER:
+        if _letters(ax, drawing) >= READABLE_LETTERS:
+            break
+        drawing = draw(one, numbers, longest)
     letters = _letters(ax, drawing)
+    ax.set_xlim(0, drawing.width)
+    ax.set_ylim(drawing.height, 0)
     for branch in drawing.branches:
         _draw_branch(ax, branch, letters)
     for answer in drawing.answers:
@@ -93,5 +98,5 @@ def _draw_branch(ax: Axes, branch: Branch, letters: float) -> None:
         solid_capstyle="round",
     )
     weight = "bold" if branch.on_path else "normal"
-    words = plain(branch.whole, LONGEST)
+    words = plain(branch.words)
     ax.text(branch.x, level - 0.1 * LINE, words, va="bottom", ha="left", fontsize=letters, fontweight=weight)

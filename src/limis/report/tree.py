@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from limis.explanation import Explanation
-from limis.report.words import Numbers, percent
+from limis.report.words import Numbers, percent, shorten
 from limis.trees.view import Node, nodes, words
 
 LETTER, BOLD_LETTER = 6.7, 7.6  # width of a letter, about, at the size the drawing has
@@ -58,15 +58,15 @@ class Drawing:
     told: str  # the same for those who hear the drawing
 
 
-def draw(one: Explanation, numbers: Numbers) -> Drawing:
-    """Place the tree of an explanation."""
+def draw(one: Explanation, numbers: Numbers, longest: int = LONGEST) -> Drawing:
+    """Place the tree of an explanation; conditions are cut to ``longest`` letters."""
     tree, columns = nodes(one), one.all.training.table.columns
     leaves = _leaves_in_order(tree, 0)
     height = {place: MARGIN + LINE * (k + 0.5) for k, place in enumerate(leaves)}
     for place in sorted(set(tree) - set(leaves), reverse=True):
         height[place] = sum(height[child] for child in tree[place].children) / 2
     told = {
-        child: words(side, columns)
+        child: (words(side, columns), side.column)
         for node in tree.values()
         if node.sides is not None
         for child, side in zip(node.children, node.sides, strict=True)
@@ -75,13 +75,13 @@ def draw(one: Explanation, numbers: Numbers) -> Drawing:
     left = [MARGIN]
     for level in range(1, max(depth.values()) + 1):
         widths = [
-            min(len(text), LONGEST) * (BOLD_LETTER if tree[place].on_path else LETTER)
-            for place, text in told.items()
+            min(len(text), longest) * (BOLD_LETTER if tree[place].on_path else LETTER)
+            for place, (text, _) in told.items()
             if depth[place] == level
         ]
         left.append(left[-1] + max(widths) + 1.5 * GAP)
     branches = []
-    for place, text in told.items():
+    for place, (text, column) in told.items():
         parent = (place - 1) // 2
         x, y, end, above = left[depth[parent]], height[parent], left[depth[place]], height[place]
         branches.append(
@@ -89,7 +89,7 @@ def draw(one: Explanation, numbers: Numbers) -> Drawing:
                 (x, y),
                 (x + GAP, above),
                 (end, above),
-                text if len(text) <= LONGEST else text[: LONGEST - 1] + "…",
+                shorten_condition(text, column, longest),
                 text,
                 x + GAP,
                 above - 5,
@@ -102,6 +102,21 @@ def draw(one: Explanation, numbers: Numbers) -> Drawing:
     branches.sort(key=lambda branch: branch.on_path)
     said = "; ".join(str(rule).strip() for rule in one.rules())
     return Drawing(branches, answers, width + MARGIN, 2 * MARGIN + LINE * len(leaves), said)
+
+
+def shorten_condition(text: str, column: str, most: int) -> str:
+    """A condition of at most so many letters; the name of its column is cut first, since the rest decides.
+
+    Examples
+    --------
+    >>> shorten_condition("months since the last payment > 7.5", "months since the last payment", 24)
+    'months since the … > 7.5'
+    """
+    if len(text) <= most:
+        return text
+    rest = text.removeprefix(column)
+    name = shorten(column, max(most - len(rest), most // 3))
+    return name + shorten(rest, most - len(name))
 
 
 def _leaves_in_order(tree: dict[int, Node], place: int) -> list[int]:
