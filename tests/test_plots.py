@@ -126,8 +126,6 @@ def test_a_missing_matplotlib_is_asked_for(plain, monkeypatch):
         plot_contributions(plain)
 
 
-# --- the other plots ------------------------------------------------------------------------------------------------
-
 SCRIPT, BREAKS, LONG, DOLLARS = "<script>alert(1)</script>", "line\nbreak", "n" * 200, "$\\frac{a$"
 
 
@@ -259,7 +257,8 @@ def test_fixed_and_unknown_columns_are_said_to_be(table):
     words = all_text(plot_coefficients(one))
     assert f"{SCRIPT} = never seen" in words
     assert "unknown here" in words
-    assert any(text.startswith("same, per ") and text.endswith("(fixed here)") for text in words)
+    assert "same (fixed here)" in words
+    assert "effect not seen" in words
 
 
 def test_many_coefficients_are_counted_and_those_without_intervals_drawn(plain):

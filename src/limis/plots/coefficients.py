@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from limis.columns import Column
 from limis.errors import InputError
 from limis.explanation import Explanation
 from limis.local_view import FIXED, UNKNOWN_HERE
@@ -23,7 +24,7 @@ from limis.plots.shared import (
     row_name,
     scale_words,
 )
-from limis.report.words import MINUS, count
+from limis.report.words import MINUS, count, shorten_condition
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -66,8 +67,8 @@ def plot_coefficients(explanation: Explanation, ax: Axes | None = None) -> Axes:
     if not one.all.fits.has_coefficients:
         cure = "draw its tree: plot_tree" if one.all.fits.has_rules else "draw what it rests on: plot_training_rows"
         raise InputError(f"this local model has no coefficients; {cure}")
-    has_intervals = _has_intervals(one)
-    known, others_unknown = _lines(one, has_intervals)
+    ends = _ends(one)
+    known, others_unknown = _lines(one, ends)
     unknown = _unknown_values(one)[: MOST // 2]
     shown = known[: MOST - len(unknown)] + unknown
     ax = axes_or_new(ax, 9, 1.6 + 0.34 * len(shown))
@@ -86,70 +87,69 @@ def plot_coefficients(explanation: Explanation, ax: Axes | None = None) -> Axes:
     left_out = [count(smaller, "smaller coefficient", "smaller coefficients")] if smaller else []
     left_out += [f"{count(others_unknown, 'level', 'levels')} {UNKNOWN_HERE}"] if others_unknown else []
     line_below(ax, "bold: what this row has" + (f"; not drawn: {', '.join(left_out)}" if left_out else ""))
-    intervals = ", 95% intervals" if has_intervals else ", no intervals known"
+    intervals = ", 95% intervals" if np.isfinite(ends).any() else ", no intervals known"
     ax.set_title(f"{row_name(one)}: coefficients{intervals}", loc="left")
     only_floor(ax)
     return ax
 
 
-def _has_intervals(one: Explanation) -> bool:
+def _ends(one: Explanation) -> np.ndarray:
+    """Both ends of every coefficient's interval, NaN where there is none: (features, 2)."""
     try:
-        return bool(np.isfinite(one.intervals.to_numpy()).any())
+        return one.intervals.to_numpy()
     except InputError:  # of a local model that has none
-        return False
+        return np.full((len(one.coefficients), 2), np.nan)
 
 
-def _lines(one: Explanation, has_intervals: bool) -> tuple[list[_Line], int]:
+def _lines(one: Explanation, ends: np.ndarray) -> tuple[list[_Line], int]:
     """The features with a coefficient, largest effect first, and how many levels the row does not hold have none."""
     training, status = one.all.training, one.status
     table = training.table
     coefficients = one.coefficients.to_numpy()
-    ends = one.intervals.to_numpy() if has_intervals else np.full((len(coefficients), 2), np.nan)
     # One standard deviation of a number, in original units; a level is there or not.
     steps = np.where(table.is_level, 1.0, training.feature_deviation * table.feature_scale)
+    held = one.all.fits.features[one.row] > 0
     found = []
     for place, (name, level) in enumerate(table.feature_names):
         value, step, (low, high) = float(coefficients[place]), float(steps[place]), ends[place]
         if np.isnan(value):
             continue
-        column = table.columns[table.feature_column[place]]
-        told = plain(
-            name if not level else f"{name} {level}" if table.is_jump[place] else f"{name} = {level}", LONGEST_NAME
-        )
-        if not table.is_level[place]:
-            told += f", per {_amount(column.kind, step)}"
-        if status[name] == FIXED or (status[name] and not column.is_category):
-            told += f" ({status[name]})"
-        is_held = not table.is_level[place] or bool(one.all.fits.features[one.row, place] > 0)
+        j = int(table.feature_column[place])
+        column, is_level, state = table.columns[j], bool(table.is_level[place]), str(status[name])
+        words = name if not level else f"{name} {level}" if table.is_jump[place] else f"{name} = {level}"
+        told = plain(shorten_condition(words, name, LONGEST_NAME))
+        told += f", per {_amount(column, step)}" if not is_level and step > 0 else ""
+        told += f" ({state})" if state == FIXED or (state and not column.is_category) else ""
+        is_held = bool(held[place]) if is_level else not np.isnan(one.all.values[one.row, j])
+        if state and value * step == 0:
+            # A zero beside "fixed here" would read as "no effect", which nobody has seen.
+            found.append(_Line(told, np.nan, np.nan, np.nan, "effect not seen", is_held))
+            continue
         said = _signed(value)
         if np.isfinite(low) and np.isfinite(high):
             said += f"  [{_signed(low)}, {_signed(high)}]"
         found.append(_Line(told, value * step, low * step, high * step, said, is_held))
-    found.sort(key=lambda line: -abs(line.effect))
-    return found, int((np.isnan(coefficients) & (one.all.fits.features[one.row] == 0)).sum())
+    found.sort(key=lambda line: -abs(np.nan_to_num(line.effect)))
+    return found, int((np.isnan(coefficients) & ~held).sum())
 
 
 def _unknown_values(one: Explanation) -> list[_Line]:
     """The row's own values that have no coefficient, since nothing it rests on has them."""
-    table, row = one.all.training.table, one.all.values[one.row]
-    return [
-        _Line(
-            f"{plain(f'{column.name} = {one.values[column.name]}', LONGEST_NAME)}",
-            np.nan,
-            np.nan,
-            np.nan,
-            UNKNOWN_HERE,
-            True,
-        )
-        for column, value in zip(table.columns, row, strict=True)
-        if one.status[column.name] == UNKNOWN_HERE and (column.is_category or np.isnan(value))
-    ]
+    found = []
+    for column, value in zip(one.all.training.table.columns, one.all.values[one.row], strict=True):
+        name = column.name
+        if one.status[name] == UNKNOWN_HERE and (column.is_category or np.isnan(value)):
+            words = plain(shorten_condition(f"{name} = {one.values[name]}", name, LONGEST_NAME))
+            found.append(_Line(words, np.nan, np.nan, np.nan, UNKNOWN_HERE, is_held=True))
+    return found
 
 
-def _amount(kind: str, step: float) -> str:
+def _amount(column: Column, step: float) -> str:
     """One standard deviation in the units of its column."""
+    if column.kind == "duration":
+        return column.show_mean(step)
     text = f"{step:,.3g}" if step < 1e6 else f"{step:.3g}"
-    return text if kind == "number" else f"{text} days"
+    return text if column.kind == "number" else f"{text} days"
 
 
 def _signed(value: float) -> str:

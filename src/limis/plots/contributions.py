@@ -18,7 +18,7 @@ from limis.plots.shared import (
     scale_words,
 )
 from limis.report.chart import shown_reasons
-from limis.report.words import Numbers
+from limis.report.words import Numbers, shorten_condition
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -68,7 +68,7 @@ def _steps(one: Explanation) -> tuple[list[str], list[float], list[float]]:
     at = one.base_value
     for reason in lines:
         status = f" ({reason.status})" if reason.status else ""
-        names.append(plain(reason.words, LONGEST_NAME) + status)
+        names.append(plain(shorten_condition(reason.words, reason.columns[0], LONGEST_NAME)) + status)
         starts.append(at)
         changes.append(reason.contribution)
         at += reason.contribution

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from limis.explanation import Explanation
-from limis.report.words import Numbers, percent, shorten
+from limis.report.words import Numbers, percent, shorten_condition
 from limis.trees.view import Node, nodes, words
 
 LETTER, BOLD_LETTER = 6.7, 7.6  # width of a letter, about, at the size the drawing has
@@ -102,21 +102,6 @@ def draw(one: Explanation, numbers: Numbers, longest: int = LONGEST) -> Drawing:
     branches.sort(key=lambda branch: branch.on_path)
     said = "; ".join(str(rule).strip() for rule in one.rules())
     return Drawing(branches, answers, width + MARGIN, 2 * MARGIN + LINE * len(leaves), said)
-
-
-def shorten_condition(text: str, column: str, most: int) -> str:
-    """A condition of at most so many letters; the name of its column is cut first, since the rest decides.
-
-    Examples
-    --------
-    >>> shorten_condition("months since the last payment > 7.5", "months since the last payment", 24)
-    'months since the … > 7.5'
-    """
-    if len(text) <= most:
-        return text
-    rest = text.removeprefix(column)
-    name = shorten(column, max(most - len(rest), most // 3))
-    return name + shorten(rest, most - len(name))
 
 
 def _leaves_in_order(tree: dict[int, Node], place: int) -> list[int]:

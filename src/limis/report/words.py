@@ -94,3 +94,18 @@ def shorten(text: str, most: int) -> str:
     ('marital…', 'age')
     """
     return text if len(text) <= most else text[: most - 1] + ELLIPSIS
+
+
+def shorten_condition(text: str, column: str, most: int) -> str:
+    """Words about a column in at most so many letters; its name, which they begin with, is cut before what is said.
+
+    Examples
+    --------
+    >>> shorten_condition("months since the last payment > 7.5", "months since the last payment", 24)
+    'months since the … > 7.5'
+    """
+    if len(text) <= most:
+        return text
+    rest = text.removeprefix(column)
+    name = shorten(column, max(most - len(rest), most // 3))
+    return name + shorten(rest, most - len(name))
