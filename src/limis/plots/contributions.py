@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from limis.errors import require
 from limis.explanation import Explanation
+from limis.plots.text import as_it_stands
 from limis.report.chart import shown_reasons
-from limis.report.words import Numbers, printable, shorten
+from limis.report.words import Numbers, shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,11 +45,11 @@ def plot_contributions(explanation: Explanation, ax: Axes | None = None) -> Axes
     low, high = min(starts + ends), max(starts + ends)
     margin = 0.08 * (high - low) or 0.1 * abs(high) or 1.0
     ax.set_xlim(low - margin, high + margin)
-    ax.set_yticks(range(len(names)), [_plain(name) for name in names])
+    ax.set_yticks(range(len(names)), [as_it_stands(name) for name in names])
     ax.set_ylim(len(names) - 0.5, -0.5)
     ax.tick_params(axis="y", length=0)
-    ax.set_xlabel(_plain(_scale_words(explanation)))
-    ax.set_title(_plain(f"Row {shorten(str(explanation.label), LONGEST_NAME)}"), loc="left", pad=18)
+    ax.set_xlabel(as_it_stands(_scale_words(explanation)))
+    ax.set_title(as_it_stands(f"Row {shorten(str(explanation.label), LONGEST_NAME)}"), loc="left", pad=18)
     ax.spines[["top", "right", "left"]].set_visible(False)
     return ax
 
@@ -108,8 +109,3 @@ def _scale_words(one: Explanation) -> str:
         return "output"
     one_class = shorten(str(box.classes[1]), LONGEST_NAME) if box.classes is not None else "class 1"
     return f"{box.scale} of {one_class}"
-
-
-def _plain(text: str) -> str:
-    """The text as matplotlib must be given it to draw it as it stands: an escaped $ begins no formula."""
-    return printable(text).replace("$", r"\$")
