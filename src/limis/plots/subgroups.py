@@ -122,12 +122,24 @@ def _write_numbers(ax: Axes, cells: np.ma.MaskedArray, norm: Any) -> None:
     for (line, column), value in np.ma.ndenumerate(cells):
         dark = norm(value) > 0.55
         ax.text(
-            column, line, _short(float(value)), ha="center", va="center", fontsize=7, color="white" if dark else "black"
+            column,
+            line,
+            _short(float(value), norm.vmax),
+            ha="center",
+            va="center",
+            fontsize=7,
+            color="white" if dark else "black",
         )
 
 
-def _short(value: float) -> str:
-    """At most four characters for the usual sizes: 0.12, 1.23, 12.3, 123."""
-    if value and not 0.005 <= value < 9999.5:
+def _short(value: float, largest: float) -> str:
+    """At most four characters for the usual sizes: 0.12, 1.23, 12.3, 123; powers of ten where all are small or one huge.
+
+    Examples
+    --------
+    >>> _short(0.001, 2.0), _short(0.001, 0.02), _short(12.34, 12.34), _short(123.4, 200.0), _short(4e7, 4e7)
+    ('0.00', '1e-3', '12.3', '123', '4e7')
+    """
+    if value >= 9999.5 or (0 < value < 0.005 and largest < 0.1):
         return f"{value:.0e}".replace("e-0", "e-").replace("e+0", "e")
-    return f"{value:.{max(0, 2 - len(str(int(value))) + 1)}f}" if value >= 1 else f"{value:.2f}"
+    return f"{value:.{max(0, 3 - len(str(int(value))))}f}"
