@@ -63,7 +63,7 @@ class Claim:
         if self.differs:
             if low > 0 or high < 0:
                 return HOLDS
-            return FAILS if max(-low, high) <= SAME * middle else UNTOLD
+            return FAILS if 0 < max(-low, high) <= SAME * middle else UNTOLD
         if low > 0:
             return HOLDS
         return FAILS if high < 0 else UNTOLD
@@ -209,11 +209,11 @@ WEATHER = Look(
 )
 
 _CALM = Group(
-    "Rainfall ≤ 1, WindSpeed3pm ≤ 5, Temp3pm > 30",
+    "dry, calm and hot days",
     lambda rows: (rows["Rainfall"] <= 1) & (rows["WindSpeed3pm"] <= 5) & (rows["Temp3pm"] > 30),
 )
 _STORM = Group(
-    "Rainfall > 15, WindSpeed3pm > 25, Temp3pm < 10",
+    "wet, windy and cold days",
     lambda rows: (rows["Rainfall"] > 15) & (rows["WindSpeed3pm"] > 25) & (rows["Temp3pm"] < 10),
 )
 

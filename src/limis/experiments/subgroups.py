@@ -18,7 +18,7 @@ from limis.experiments.real_problem import RealProblem
 from limis.experiments.runs import Run
 from limis.experiments.subgroup_claims import ADULT, EXTREMES, N_RESAMPLES, SAME, WEATHER, Look, judge_sensitive
 from limis.experiments.subgroup_runs import GroupedRows, GroupsRun
-from limis.plots.subgroups import CELL_HEIGHT, CELL_WIDTH, heatmap, norm_for, with_size
+from limis.plots.subgroups import CELL_HEIGHT, CELL_WIDTH, LABELS, LEAST_HEIGHT, heatmap, norm_for, with_size
 from limis.subgroups import Subgroups
 from limis.subgroups.resampling import FEWEST
 from limis.subgroups.result import summarise
@@ -151,7 +151,7 @@ def _draw(table: pd.DataFrame) -> Figure:
         for family, part in families.items()
     }
     heights = [len(part) for part in wide.values()]
-    size = (5.2 + CELL_WIDTH * len(columns), 1.6 + CELL_HEIGHT * sum(heights) + 0.35 * len(heights))
+    size = (5.2 + CELL_WIDTH * len(columns), max(LEAST_HEIGHT, 1.6 + CELL_HEIGHT * sum(heights) + 0.35 * len(heights)))
     figure = require("matplotlib.figure", "plots").Figure(figsize=size, layout="constrained", dpi=130)
     axes = figure.subplots(len(wide), 1, squeeze=False, gridspec_kw={"height_ratios": heights})[:, 0]
     norm = norm_for(pd.concat(list(wide.values())))
@@ -160,7 +160,7 @@ def _draw(table: pd.DataFrame) -> Figure:
         names = [_with_size(group, int(sizes[group])) for group in values.index]
         heatmap(ax, values, names, norm, column_names=place == len(wide) - 1)
         ax.set_title(family, loc="left", fontsize="medium")
-    figure.colorbar(axes[0].images[0], ax=list(axes), label="mean |coefficient|, columns scaled to [0, 1]", pad=0.02)
+    figure.colorbar(axes[0].images[0], ax=list(axes), label=LABELS["coefficients"], pad=0.02)
     return figure
 
 
@@ -174,9 +174,9 @@ NOTE = (
     "XGBoost, the default explainer with ridges, test rows of seed 0. A weight is the mean over a group's rows of the "
     "absolute coefficient, in logits, of a column scaled to [0, 1] over the training rows; of a category it is the "
     "mean absolute difference between two of its levels. So a column with a long tail weighs for all of its range, of "
-    "which most rows see little: the last column judges by mean absolute contributions instead. An observation holds, or "
-    "does not, where the 95% interval of the difference, from resampled rows, is above or below zero; otherwise, and "
-    f"from fewer than {FEWEST} rows, it cannot be told. The paper gives heat maps without numbers."
+    "which most rows see little: the last column judges by mean absolute contributions instead. An observation holds, "
+    "or does not, where the 95% interval of the difference, from resampled rows, is above or below zero; otherwise, "
+    f"and from fewer than {FEWEST} rows, it cannot be told. The paper gives heat maps without numbers."
 )
 
 
@@ -211,9 +211,11 @@ GROUPS_OF_ROWS = (
     ),
     _experiment(
         "subgroups-weather-extremes",
-        "Weather, XGBoost, ridge: what weighs on calm hot dry days and on cold stormy wet ones",
+        "Weather, XGBoost, ridge: what weighs on dry, calm and hot days and on wet, windy and cold ones",
         EXTREMES,
-        "Such days are rare: all test rows are searched for them, not only those that other tables rest on. A "
+        "Dry, calm and hot is a rainfall of at most 1, a wind speed at 3pm of at most 5 and a temperature at 3pm above "
+        "30; wet, windy and cold is above 15, above 25 and below 10. Such days are rare: all test rows are searched "
+        "for them, not only those that other tables rest on. Intervals of so few rows are widened as Student's are. A "
         f"difference does not hold where the whole interval is within {SAME:.0%} of the mean of both weights.",
     ),
 )

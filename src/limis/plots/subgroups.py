@@ -22,9 +22,10 @@ UNKNOWN = "#e6e9ec"
 MOST_COLUMNS = 20
 LONGEST_GROUP, LONGEST_COLUMN = 40, 20
 CELL_WIDTH, CELL_HEIGHT = 0.52, 0.3  # inches
+LEAST_HEIGHT = 3.2  # that the label of the colours takes
 _NUMBER_WIDTH, _NUMBER_HEIGHT = 0.36, 0.16  # that four digits take
-_LABELS = {
-    "coefficients": "mean |coefficient|, columns scaled to [0, 1]",
+LABELS = {
+    "coefficients": "mean |coefficient|,\ncolumns scaled to [0, 1]",
     "contributions": "mean |contribution|",
 }
 
@@ -66,7 +67,7 @@ def plot_subgroups(found: Subgroups, ax: Axes | None = None) -> Axes:
         _, ax = plt.subplots(figsize=size_for(values), layout="constrained")
     names = [with_size(str(group), int(n)) for group, n in found.sizes.items()]
     heatmap(ax, values, names, norm_for(values))
-    label = _LABELS[found.measure]
+    label = LABELS[found.measure]
     ax.figure.colorbar(ax.images[0], ax=ax, label=label, fraction=0.05, pad=0.02)
     if left_out:
         ax.set_xlabel(f"{left_out} lighter columns are left out")
@@ -83,7 +84,7 @@ def heaviest(values: pd.DataFrame, most: int = MOST_COLUMNS) -> tuple[pd.DataFra
 
 def size_for(values: pd.DataFrame) -> tuple[float, float]:
     """A figure in which numbers fit into the cells."""
-    return 4.4 + CELL_WIDTH * values.shape[1], 1.6 + CELL_HEIGHT * len(values)
+    return 4.4 + CELL_WIDTH * values.shape[1], max(LEAST_HEIGHT, 1.6 + CELL_HEIGHT * len(values))
 
 
 def norm_for(values: pd.DataFrame) -> Any:
@@ -133,7 +134,7 @@ def _write_numbers(ax: Axes, cells: np.ma.MaskedArray, norm: Any) -> None:
 
 
 def _short(value: float, largest: float) -> str:
-    """At most four characters for the usual sizes: 0.12, 1.23, 12.3, 123; powers of ten where all are small or one huge.
+    """At most four characters for the usual sizes; a power of ten where all are small or this one is huge.
 
     Examples
     --------
