@@ -296,6 +296,8 @@ def test_sensitive_columns_that_carry_weight_are_told(by_side):
     (flag,) = by_side.flags(sensitive=["a"])
     assert 'a carries weight in "side = left"' in flag
     assert not by_side.flags(sensitive=["c"])
+    with pytest.raises(InputError, match="no column 'income'"):
+        by_side.flags(sensitive=["income"])
     assert by_side.flags() == []
 
 
@@ -341,11 +343,6 @@ def test_errors_name_what_is_wrong(explained, by, options, words):
 def test_one_row_makes_no_groups(explained):
     with pytest.raises(InputError, match="at least two"):
         subgroups(explained[:1], "side")
-
-
-def test_a_sensitive_column_must_be_there(by_side):
-    with pytest.raises(InputError, match="no column 'income'"):
-        by_side.flags(sensitive=["income"])
 
 
 def test_several_classes_are_looked_at_one_by_one(table):
