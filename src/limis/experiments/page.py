@@ -24,7 +24,7 @@ the mean absolute difference between estimated and true coefficients, over those
 
 NAMES = (
     *("data", "method", "estimator", "objective", "probes", "setting", "characteristics", "black box", "local model"),
-    *("nse verdict", "skill verdict", "statistic", "why"),
+    *("nse verdict", "skill verdict", "statistic", "why", "observation", "verdict", "by contributions"),
 )
 
 

@@ -12,12 +12,13 @@ from limis.experiments.real_fidelity import FIDELITY
 from limis.experiments.real_training import CONVERGENCE
 from limis.experiments.recovery import RECOVERY
 from limis.experiments.selection import SELECTION
+from limis.experiments.subgroups import GROUPS_OF_ROWS
 from limis.experiments.suggested_people import PEOPLE_TABLE
 from limis.experiments.suggestions import SUGGESTIONS
 from limis.experiments.training_studies import TRAINING
 from limis.experiments.tree_fidelity import TREES
 
-PAPERS_REAL = (DATA_STATISTICS, *FIDELITY, CONVERGENCE)
+PAPERS_REAL = (DATA_STATISTICS, *FIDELITY, CONVERGENCE, *GROUPS_OF_ROWS)
 REAL = (*PAPERS_REAL, ADULT, TREES, SUGGESTIONS, PEOPLE_TABLE)
 EXPERIMENTS: dict[str, Experiment] = {one.name: one for one in (*RECOVERY, *SELECTION, *TRAINING, *REAL)}
 GROUPS = {
