@@ -64,7 +64,7 @@ class TwoScales:
             weights = self.level_metric.shares(here, self._all_places(training)[rows], weights)
         by_origin = self._by_origin(rows, weights)
         slopes = self.slopes(training, broad, own)
-        touched = self.systems.touched(_summing_to_one(broad))
+        touched = self.systems.touched(broad)
         if own is not None:
             touched |= own.touched(sp.eye_array(len(values), format="csr"))
         # The changes of all rows tell of a jump that no weighted row's change crossed.
@@ -94,7 +94,7 @@ class TwoScales:
         """The same model with other options; what was worked out of its rows is kept."""
         assert not options.keys() & {"retriever", "copies"}
         found = replace(self, **options)
-        found._features = self._features  # noqa: SLF001 - of the same class
+        found._features = self._features  # noqa: SLF001 - of the same class, as below
         if found.level_metric is self.level_metric:
             found._places = self._places  # noqa: SLF001
         return found

@@ -1,11 +1,10 @@
 """Recorded changes of near rows, carried over to the row to explain: the points that its tree is fitted on.
 
 A record says what it did to the black box's answer that one column of a training row went from a to b, as it is counted
-and as much of it as is told (`limis.changes`). Carried over
-to a row, it becomes a point: the row itself with that column at b. What the black box would say there is put together
-from the row's own level, what its slopes say of the way from its own value to a, and the record from there to b. Read
-backwards the same record gives the point at a. Records that begin near the row's own value count most, since slopes
-lead astray on long ways.
+and as much of it as is told (`limis.changes`). Carried over to a row, it becomes a point: the row itself with that
+column at b. What the black box would say there is put together from the row's own level, what its slopes say of the way
+from its own value to a, and the record from there to b. Read backwards the same record gives the point at a. Records
+that begin near the row's own value count most, since slopes lead astray on long ways.
 """
 
 from __future__ import annotations
