@@ -95,12 +95,12 @@ def neighbourhood(training: TrainingRows, weights: pd.Series) -> pd.DataFrame:
 
 def reasons(one: Explanation) -> list[Reason]:
     """One row's reasons, largest first."""
-    contributions, status_words, values = one.contributions, one.status, one.values
+    contributions, status_words, values = one.contributions.to_dict(), one.status.to_dict(), one.values
     found = []
     for group in _columns_together(one):
         text = ", ".join(f"{name} = {values[name]}" for name in group)
         state = next((status_words[name] for name in group if status_words[name]), "") if len(group) == 1 else ""
-        found.append(Reason(group, text, float(contributions[group].sum()), state))
+        found.append(Reason(group, text, float(sum(contributions[name] for name in group)), state))
     return sorted(found, key=lambda reason: -abs(reason.contribution))
 
 
