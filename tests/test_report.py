@@ -32,7 +32,7 @@ class Reader(HTMLParser):
     def handle_starttag(self, tag, attrs):
         self.tags.append(tag)
         self.attributes += [(name, value or "") for name, value in attrs]
-        if tag not in ("meta", "!doctype"):
+        if tag not in ("meta", "!doctype", "input", "br"):
             self.open.append(tag)
 
     def handle_endtag(self, tag):
@@ -52,8 +52,9 @@ class Reader(HTMLParser):
 
 
 ELEMENTS = {
-    *("html", "head", "meta", "title", "style", "body", "main", "header", "article", "div"),
-    *("h1", "h2", "h3", "p", "span", "strong", "ul", "li"),
+    *("html", "head", "meta", "title", "style", "body", "main", "header", "footer", "nav", "section", "article", "div"),
+    *("h1", "h2", "h3", "p", "span", "strong", "b", "br", "a", "ul", "ol", "li", "details", "summary"),
+    *("input", "label"),
     *("table", "thead", "tbody", "tr", "th", "td"),
     *("svg", "line", "rect"),
 }
@@ -66,7 +67,10 @@ def read(html: str) -> Reader:
     assert set(found.tags) <= ELEMENTS
     names = {name for name, _ in found.attributes}
     assert not any(name.startswith("on") for name in names)
-    assert not names & {"src", "href", "srcset", "action"}
+    assert not names & {"src", "srcset", "action"}
+    anchors = {f"#{value}" for name, value in found.attributes if name == "id"}
+    assert {value for name, value in found.attributes if name == "href"} <= anchors  # within the page only
+    assert len(anchors) == sum(name == "id" for name, _ in found.attributes)
     return found
 
 
@@ -166,7 +170,7 @@ def test_a_page_is_one_document_that_loads_nothing(regression):
 def test_the_head_says_what_was_explained_and_what_it_is_not(regression, classification, labels):
     text = read(page(regression, title="Prices & more")).text
     assert "Prices & more" in text
-    assert "4 rows explained" in text
+    assert "4 explained" in text
     assert f"{int(regression.fidelity['trusted'].sum())} of 4 trusted" in text
     assert "describe the model; they are not causes and not ground truth" in text
     assert "in its own units" in text
@@ -273,9 +277,12 @@ def test_training_rows_that_count_most_are_a_table_with_headers(regression):
     one = regression[0]
     found = read(cards(regression[:1], total=1))
     scopes = [value for name, value in found.attributes if name == "scope"]
-    assert scopes.count("col") == 3 + 4
-    assert scopes.count("row") == 4 + 6
+    effects = found.text.count(" for each ")
+    assert scopes.count("col") == 3 + 4 + 3
+    assert scopes.count("row") >= 4 + 6 + effects
     assert "This row" in found.text
+    for label in one.training_rows(k=5).index:
+        assert f"\n{label}" in found.text
     for weight in (one.weights / one.weights.sum()).iloc[:5]:
         assert f"{weight:.1%}" in found.text
 
@@ -293,7 +300,6 @@ def test_bars_can_be_heard_and_told_apart_without_colour(regression):
     assert found.attributes.count(("role", "img")) == n_bars
     assert found.attributes.count(("aria-label", "lowers it")) == sum(value < 0 for value in contributions)
     assert html.count('fill="#fdf1e7"') == sum(value < 0 for value in contributions)
-    assert found.tags.count("title") == n_bars
 
 
 def test_many_columns_are_summed_into_one_bar(many_columns):

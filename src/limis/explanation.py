@@ -26,14 +26,15 @@ from limis.walk import LocalFits, LocalModel
 class DrawsItself:
     """What is drawn as cards: in a notebook the first few, on a page all."""
 
-    def to_html(self: Any, path: Any = None, *, title: str = "Explanations") -> str:
-        """A self-contained page with a card a case; also written to ``path`` where one is given.
+    def to_html(self: Any, path: Any = None, *, title: str = "Explanations", **options: Any) -> str:
+        """A self-contained report: how faithful, which columns weigh, groups, and a card a case.
 
-        Of several classes, the card of the one that is predicted.
+        It is also written to ``path`` where one is given. ``options`` are those of `limis.report.page`, such as
+        ``suggestions``, ``by``, ``sensitive`` or ``labels``. Of several classes, the card of the one that is predicted.
         """
         from limis.report import page, write_text
 
-        html = page(self, title=title)
+        html = page(self, title=title, **options)
         if path is not None:
             write_text(path, html)
         return html

@@ -11,8 +11,11 @@ from limis.columns import MISSING
 from limis.explanation import Explanation, Explanations
 from limis.local_view import FIXED, UNKNOWN_HERE
 from limis.report.chart import Bar, bars, shown_reasons
+from limis.report.effects import Effect, effects
+from limis.report.suggested import Suggested, suggested
 from limis.report.tree import Drawing, draw
 from limis.report.words import Numbers, count, percent
+from limis.suggest import RowSuggestions
 
 MOST_APART = 3
 CLEARLY_APART = 0.1  # standard deviations, or share of the weight
@@ -41,8 +44,16 @@ class Note:
 
 
 @dataclass
+class Apart:
+    """A column that sets the neighbourhood apart: here, and over all training rows."""
+
+    here: str
+    overall: str
+
+
+@dataclass
 class Line:
-    """A row of the table of training rows; ``differs`` marks the values unlike the explained row's."""
+    """A row of the table of training rows, by its label; ``differs`` marks the values unlike the explained row's."""
 
     name: str
     weight: str
@@ -64,10 +75,12 @@ class Card:
     overall: Amount
     neighbourhood: Amount | None  # None: no training row had weight
     shift: str
-    apart: list[str]
+    apart: list[Apart]
     own_step: str
     bars: list[Bar]
     tree: Drawing | None
+    effects: list[Effect]
+    suggested: Suggested | None  # None: nothing was searched
     notes: list[Note]
     bound: str | None
     tolerance: str
@@ -92,8 +105,8 @@ def amount(found: Explanations, numbers: Numbers, output: float) -> Amount:
     return Amount(numbers.show(output), probability)
 
 
-def card(one: Explanation, numbers: Numbers) -> Card:
-    """Everything the card of one explanation says."""
+def card(one: Explanation, numbers: Numbers, suggestions: RowSuggestions | None = None) -> Card:
+    """Everything the card of one explanation says, with what would change the prediction where that is known."""
     found, fidelity = one.all, one.fidelity
     empty = bool(found.fits.empty[one.row])
     shown, rest = shown_reasons(one) if found.fits.has_contributions else ([], None)
@@ -114,6 +127,8 @@ def card(one: Explanation, numbers: Numbers) -> Card:
         own_step=numbers.signed(one.local_prediction - one.base_value),
         bars=bars(shown, rest, numbers, SMALL_BAR * found.training.output_deviation),
         tree=draw(one, numbers) if found.fits.has_rules else None,
+        effects=effects(one, numbers),
+        suggested=None if suggestions is None else suggested(suggestions),
         notes=[] if found.fits.has_rules else _notes(one),
         bound=numbers.show(bound) if np.isfinite(bound) else None,
         tolerance=numbers.show(found.tolerance),
@@ -142,7 +157,7 @@ def _model_amount(one: Explanation, numbers: Numbers) -> Amount | None:
     return amount(found, numbers, one.model_output)
 
 
-def _apart(one: Explanation) -> list[str]:
+def _apart(one: Explanation) -> list[Apart]:
     """The columns that set the neighbourhood apart most, here against overall."""
     category = {column.name: column.is_category for column in one.all.training.table.columns}
     found = one.neighbourhood()
@@ -150,15 +165,15 @@ def _apart(one: Explanation) -> list[str]:
     told = []
     for name, here, overall in zip(clearly["column"], clearly["here"], clearly["overall"], strict=True):
         mean = "" if category[name] or here == MISSING else " on average"
-        told.append(f"{name}: {here}{mean} (all rows: {overall})")
+        told.append(Apart(f"{name}: {here}{mean}", overall))
     return told
 
 
 def _notes(one: Explanation) -> list[Note]:
     """One note for the columns that are fixed here, one for those that are unknown here."""
-    notes = []
+    notes, words = [], one.status.to_dict()
     for status, meaning in MEANINGS.items():
-        values = [f"{name} = {value}" for name, value in one.values.items() if one.status[name] == status]
+        values = [f"{name} = {value}" for name, value in one.values.items() if words[name] == status]
         if values:
             notes.append(Note(status, meaning, values[:MOST_NAMED], max(0, len(values) - MOST_NAMED)))
     return notes
@@ -173,9 +188,9 @@ def training_lines(one: Explanation, columns: list[str], numbers: Numbers, k: in
     lines = [Line("This row", "", output, own, [False] * len(own))]
     top = one.weights.iloc[:k]
     shares = (top / one.weights.sum()).to_numpy()
-    for rank, (place, share) in enumerate(zip(top.index.to_numpy(), shares, strict=True), start=1):
+    for place, share in zip(top.index.to_numpy(), shares, strict=True):
         values = [by_name[name].show(training.frame, int(place)) for name in columns]
         differs = [value != mine for value, mine in zip(values, own, strict=True)]
         its_output = amount(one.all, numbers, float(training.outputs[place]))
-        lines.append(Line(str(rank), percent(float(share)), its_output, values, differs))
+        lines.append(Line(str(training.frame.index[place]), percent(float(share)), its_output, values, differs))
     return lines

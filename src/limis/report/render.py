@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from functools import cache
 from typing import Any
 
@@ -10,14 +12,20 @@ from markupsafe import Markup
 
 from limis.blackbox import BlackBox
 from limis.class_explanations import ClassExplanations
-from limis.explanation import Explanations
-from limis.report.card import MEANINGS, card, class_names
+from limis.explanation import Explanation, Explanations
+from limis.report.about import about
+from limis.report.card import MEANINGS, Card, card, class_names
+from limis.report.groups import FEWEST_ROWS, groups
+from limis.report.index import entries
+from limis.report.overall import fidelity, weights
+from limis.report.suggested import fitting
 from limis.report.words import Numbers, count, percent, printable
+from limis.suggest import Suggestions
 
 Explained = Explanations | ClassExplanations
 
 
-def cards(explanations: Explained, total: int) -> str:
+def cards(explanations: Explained, total: int, suggestions: Suggestions | None = None) -> str:
     """An HTML fragment for a notebook: a card an explanation.
 
     Parameters
@@ -26,6 +34,8 @@ def cards(explanations: Explained, total: int) -> str:
         Those to show; of several classes the predicted one.
     total : int
         How many there are in all, of which these are the first.
+    suggestions : Suggestions, default=None
+        What would change the predictions of the same rows, to be told on their cards.
 
     Returns
     -------
@@ -37,25 +47,74 @@ def cards(explanations: Explained, total: int) -> str:
         note = f"{shown:,} of {count(total, 'explanation is', 'explanations are')} shown; to_html() draws all."
     else:
         note = f"All {shown:,} explanations are shown." if shown > 1 else ""
-    return _render("cards.html", explanations, note=note)
+    drawn = list(explanations)
+    return _render("cards.html", explanations, cards=_cards(drawn, suggestions), note=note)
 
 
-def page(explanations: Explained, *, title: str) -> str:
-    """A self-contained HTML page: what was explained, how far to trust it, and a card an explanation.
+def page(
+    explanations: Explained,
+    *,
+    title: str,
+    suggestions: Suggestions | None = None,
+    by: Sequence[Any] | None = None,
+    sensitive: Sequence[str] = (),
+    labels: Any = None,
+    data: Any = None,
+    facts: Mapping[str, str] | None = None,
+    made: datetime | None = None,
+) -> str:
+    """A self-contained HTML page: what was explained, how far to trust it, what weighs, and a card an explanation.
 
     Parameters
     ----------
     explanations : Explanations or ClassExplanations
-        All are shown; of several classes the predicted one.
+        All are shown; of several classes the predicted one, and nothing is told of groups.
     title : str
         Heading of the page.
+    suggestions : Suggestions, default=None
+        What would change the predictions of the same rows, to be told on their cards.
+    by : list, default=None
+        Columns to tell of groups by, or other ways to group that `limis.subgroups.subgroups` takes. By default the
+        sensitive columns and those that weigh most, where at least 20 rows are explained; ``[]`` for no groups.
+    sensitive : list of str, default=()
+        Columns that should not decide; the page tells in which groups they carry weight.
+    labels : array-like, default=None
+        The rows' true labels, for the black box's own error in each group.
+    data : data frame, default=None
+        More columns of the same rows, to group by.
+    facts : mapping, default=None
+        More to say of what was explained, such as the name of a file.
+    made : datetime, default=None
+        When the page was made; now by default.
 
     Returns
     -------
     str
-        A whole document that loads nothing else and prints well.
+        A whole document that loads nothing else, runs no scripts and prints well.
     """
-    return _render("page.html", explanations, title=title, clipped=_clipped(_first(explanations).training.black_box))
+    shown = list(explanations)
+    drawn = _cards(shown, suggestions)
+    return _render(
+        "page.html",
+        explanations,
+        cards=drawn,
+        title=title,
+        clipped=_clipped(_first(explanations).training.black_box),
+        facts=about(explanations, facts, made),
+        fidelity=fidelity(shown) if shown else None,
+        weights=weights(shown) if shown else None,
+        groups=groups(explanations, by, sensitive, labels, data),
+        fewest_rows=FEWEST_ROWS,
+        n_sensitive=len(sensitive),
+        entries=entries(shown, drawn),
+        has_suggestions=suggestions is not None,
+    )
+
+
+def _cards(shown: list[Explanation], suggestions: Suggestions | None) -> list[Card]:
+    numbers = {id(one.all.training): Numbers.of(one.all.training) for one in shown}
+    beside = fitting(suggestions, [one.label for one in shown])
+    return [card(one, numbers[id(one.all.training)], own) for one, own in zip(shown, beside, strict=True)]
 
 
 def _first(explanations: Explained) -> Explanations:
@@ -64,23 +123,18 @@ def _first(explanations: Explained) -> Explanations:
 
 
 def _render(template: str, explanations: Explained, **more: Any) -> str:
-    training = _first(explanations).training
-    box = training.black_box
-    shown = list(explanations)
+    first = _first(explanations)
+    box = first.training.black_box
     return (
         _templates()
         .get_template(template)
         .render(
-            cards=[card(one, Numbers.of(one.all.training)) for one in shown],
-            n_rows=count(len(explanations), "row", "rows"),
-            n_training=count(len(training), "training row", "training rows"),
-            n_trusted=sum(one.trusted for one in shown),
             scale=box.scale,
             several=isinstance(explanations, ClassExplanations),
             classes=class_names(box),
             is_labels=box.is_classifier and box.reads == "values",
             meanings=MEANINGS,
-            trees=_first(explanations).fits.has_rules,
+            trees=first.fits.has_rules,
             **more,
         )
     )

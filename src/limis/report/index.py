@@ -1,0 +1,56 @@
+"""The table of all rows on a page: one line a card, with its place in every order that a reader may choose."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from limis.explanation import Explanation
+from limis.report.card import Card
+
+
+@dataclass
+class Entry:
+    """One row in the table, and where it stands when rows are sorted."""
+
+    card: Card
+    reasons: list[tuple[str, str]]  # the level of rows like it and the largest reason of its own, the larger first
+    change: str  # the first confirmed suggestion
+    by_output: int
+    by_doubt: int
+    by_error: int
+
+
+def entries(shown: list[Explanation], cards: list[Card]) -> list[Entry]:
+    """A line a card, in the cards' order."""
+    local = np.array([one.local_prediction for one in shown])
+    asked = bool(shown) and shown[0].all.outputs is not None
+    outputs = np.array([one.model_output for one in shown]) if asked else local
+    bounds = [float(one.fidelity.get("change_error_bound", np.inf)) for one in shown]
+    doubts = np.array([(not one.trusted, bound) for one, bound in zip(shown, bounds, strict=True)]).reshape(-1, 2)
+    places = [_places(-outputs), _places(-doubts[:, 1], -doubts[:, 0]), _places(-np.abs(outputs - local))]
+    return [
+        Entry(card, _reasons(one, card), _change(card), *(int(own[place]) for own in places))
+        for place, (one, card) in enumerate(zip(shown, cards, strict=True))
+    ]
+
+
+def _places(*keys: np.ndarray) -> np.ndarray:
+    """Where each row stands when sorted by the last key, and by those before it where that is equal."""
+    return np.argsort(np.lexsort(keys), kind="stable")
+
+
+def _reasons(one: Explanation, card: Card) -> list[tuple[str, str]]:
+    own = [(card.bars[0].words, card.bars[0].value)] if card.bars else []
+    if card.tree is not None or card.neighbourhood is None:
+        return own
+    level = ("rows like it" + (f" ({card.apart[0].here})" if card.apart else ""), card.shift)
+    larger = not own or abs(one.neighbourhood_shift) >= one.contributions.abs().max()
+    return [level, *own] if larger else [*own, level]
+
+
+def _change(card: Card) -> str:
+    told = card.suggested
+    confirmed = [] if told is None else [change for change in told.changes if change.confirmed]
+    return ", ".join(f"{name}: {before} → {after}" for name, before, after in confirmed[0].moves) if confirmed else ""
