@@ -95,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
     explainer.verbose = int(not args.quiet and len(rows) > ROWS_WORTH_A_BAR)
     found = explainer.explain(features, outputs=outputs, queries=args.queries)
     if args.one_class is not None:
-        found = _of_class(found, args.one_class)
+        found = of_class(found, args.one_class)
     if args.output_file is None:
         for one in found:
             print(render(one, f"Row {one.label}"))
@@ -115,7 +115,8 @@ def _check_names(rows: pd.DataFrame, columns: list[str], path: Path, several: bo
     check_names(rows, own, path, ".json or .html")
 
 
-def _of_class(found: Explanations | ClassExplanations, label: str) -> Explanations:
+def of_class(found: Explanations | ClassExplanations, label: str) -> Explanations:
+    """The explanations of one class, where there are several."""
     if not isinstance(found, ClassExplanations):
         raise InputError("--class is for models of more than two classes, and this one has not so many")
     return found.for_class(label)

@@ -13,11 +13,19 @@ from limis.cli.tables import as_seen, check_input, check_output
 from limis.explainer import LimisExplainer
 
 
-def add_arguments(parser: argparse.ArgumentParser, purpose: str, writable: tuple[str, ...]) -> None:
+def add_arguments(
+    parser: argparse.ArgumentParser, purpose: str, writable: tuple[str, ...], must_write: bool = False
+) -> None:
     """Add the explainer, the rows ("the rows to ``purpose``"), the file to write and the model."""
     parser.add_argument("explainer", type=Path, metavar="EXPLAINER", help="a file that `limis fit` wrote")
     parser.add_argument("rows", type=Path, metavar="ROWS", help=f"the rows to {purpose}: .csv or .parquet")
-    parser.add_argument("-o", "--output-file", type=Path, metavar="FILE", help=f"where to write: {', '.join(writable)}")
+    parser.add_argument(
+        *("-o", "--output-file"),
+        type=Path,
+        metavar="FILE",
+        required=must_write,
+        help=f"where to write: {', '.join(writable)}",
+    )
     parser.add_argument("--model", metavar="MODEL", help=f"{MODEL_HELP}. Not needed for a model inside EXPLAINER")
     parser.add_argument("--trust-model", action="store_true", help=TRUST_HELP)
     parser.add_argument("--quiet", action="store_true", help="no progress and no remarks")
