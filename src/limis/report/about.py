@@ -20,7 +20,7 @@ Facts = dict[str, str]
 def about(
     explanations: Explanations | ClassExplanations, facts: Mapping[str, str] | None = None, made: datetime | None = None
 ) -> Facts:
-    """The facts of a page in their order; those given replace, or come after, those found here."""
+    """The facts of a page in their order; those given replace, or come after, what is known of the rows."""
     one = explanations.parts[0] if isinstance(explanations, ClassExplanations) else explanations
     training = one.training
     columns = count(len(training.table.columns), "column", "columns")
@@ -30,10 +30,9 @@ def about(
         "Rows": f"{len(explanations):,} explained",
         "Training rows": f"{len(training):,} that explanations may rest on, with {columns}",
         "Explained by": _local_models(one),
-        "Made": f"{when:%Y-%m-%d %H:%M %Z}".strip(),
-        "Versions": versions(training.black_box.model),
+        **(facts or {}),
     }
-    return found | dict(facts or {})
+    return found | {"Made": f"{when:%Y-%m-%d %H:%M %Z}".strip(), "Versions": versions(training.black_box.model)}
 
 
 def model_words(box: BlackBox) -> str:

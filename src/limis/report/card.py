@@ -93,7 +93,7 @@ class Card:
 
 
 MEANINGS = {
-    FIXED: "all comparable rows, or nearly all, have one value, so its effect cannot be seen",
+    FIXED: "all comparable rows, or nearly all, have one value, so its effect cannot be seen from them",
     UNKNOWN_HERE: "no comparable row has this value, so its effect is not known",
 }
 

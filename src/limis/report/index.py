@@ -15,7 +15,8 @@ class Entry:
     """One row in the table, and where it stands when rows are sorted."""
 
     card: Card
-    reasons: list[tuple[str, str]]  # the level of rows like it and the largest reason of its own, the larger first
+    # The level of rows like it and its own largest reason, the larger first, with what they add; or its way in a tree.
+    reasons: list[tuple[str, str]]
     change: str  # the first confirmed suggestion
     by_output: int
     by_doubt: int
@@ -42,8 +43,11 @@ def _places(*keys: np.ndarray) -> np.ndarray:
 
 
 def _reasons(one: Explanation, card: Card) -> list[tuple[str, str]]:
+    if card.tree is not None:
+        way = next(rule.conditions for rule in one.rules() if rule.holds)
+        return [(" and ".join(way) or "always", "")]
     own = [(card.bars[0].words, card.bars[0].value)] if card.bars else []
-    if card.tree is not None or card.neighbourhood is None:
+    if card.neighbourhood is None:
         return own
     level = ("rows like it" + (f" ({card.apart[0].here})" if card.apart else ""), card.shift)
     larger = not own or abs(one.neighbourhood_shift) >= one.contributions.abs().max()

@@ -8,7 +8,7 @@ import numpy as np
 
 from limis.explanation import Explanation
 from limis.metrics import nse
-from limis.report.words import Numbers, count
+from limis.report.words import Numbers, count, is_zero
 from limis.subgroups import Measure
 from limis.subgroups.measure import column_weights
 from limis.subgroups.resampling import means
@@ -94,17 +94,17 @@ def weights(shown: list[Explanation]) -> Weights | None:
     weight = means(np.array([by_output[id(one.all)][one.row] for one in shown]))  # (columns,)
     moves = np.array([one.all.contributions.to_numpy()[one.row] for one in shown])  # (rows, columns)
     known = np.nan_to_num(weight)
-    order = np.argsort(-known, kind="stable")[:MOST_COLUMNS]
     numbers, longest = Numbers.of(found.training), known.max() or 1.0
+    order = [j for j in np.argsort(-known, kind="stable").tolist() if not is_zero(numbers.show(known[j]))]
     columns = [
         ColumnWeight(
             found.training.table.names[j],
-            numbers.show(known[j]) if np.isfinite(weight[j]) else "not known",
+            numbers.show(known[j]),
             round(float(100 * known[j] / longest), 1),
             numbers.signed(-float(np.maximum(-moves[:, j], 0).mean())),
             numbers.signed(float(np.maximum(moves[:, j], 0).mean())),
         )
-        for j in order.tolist()
+        for j in order[:MOST_COLUMNS]
     ]
     level = numbers.show(float(np.mean([abs(one.neighbourhood_shift) for one in shown])))
     return Weights(columns, len(weight) - len(columns), measure, level)

@@ -1,0 +1,274 @@
+"""The page about many explanations: what was explained, fidelity, weights, groups, and an index of the rows."""
+
+from datetime import UTC, datetime
+
+import numpy as np
+import pandas as pd
+import pytest
+from html_pages import read
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from limis import Explanations, InputError, LimisExplainer
+from limis.report import cards, page
+from limis.report.groups import chosen_columns
+from limis.report.words import printable
+from limis.suggest import Suggestions, suggest
+
+NASTY = "<script>alert(1)</script>"
+
+
+def people(n_rows: int = 240, seed: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "age": rng.integers(18, 80, n_rows),
+            "hours": rng.integers(10, 60, n_rows),
+            "job": rng.choice(["clerk", "sales", NASTY], n_rows),
+            "sex": rng.choice(["f", "m"], n_rows),
+        }
+    )
+
+
+def pay(rows: pd.DataFrame) -> np.ndarray:
+    return (rows["hours"] * (1.0 + (rows["job"] == "sales")) + 20 * (rows["sex"] == "m")).to_numpy(dtype=float)
+
+
+@pytest.fixture(scope="module")
+def explainer() -> LimisExplainer:
+    return LimisExplainer(pay, random_state=0).fit(people())
+
+
+@pytest.fixture(scope="module")
+def found(explainer) -> Explanations:
+    return explainer.explain(people(40, seed=1))
+
+
+@pytest.fixture(scope="module")
+def suggestions(found) -> Suggestions:
+    return suggest(found, "> 60", immutable=["age", "sex"], n=2, max_queries=200)
+
+
+@pytest.fixture(scope="module")
+def several() -> LimisExplainer:
+    def chances(rows):
+        high = 1 / (1 + np.exp(3 - rows["hours"] / 10))
+        return np.column_stack([1 - high, 0.6 * high, 0.4 * high])
+
+    return LimisExplainer(chances, random_state=0).fit(people())
+
+
+def test_the_head_tells_model_rows_versions_and_when(found):
+    made = datetime(2031, 5, 6, 7, 8, tzinfo=UTC)
+    text = read(page(found, title="t", made=made, facts={"Explainer": "pay.limis"})).text
+    assert "a function, pay" in text
+    assert "40 explained" in text
+    assert f"{len(found.training)} that explanations may rest on, with 4 columns" in text
+    assert "2031-05-06 07:08 UTC" in text
+    assert "limis 0." in text
+    assert "pay.limis" in text
+
+
+def test_every_row_is_in_the_index_and_its_link_leads_to_its_card(found):
+    seen = read(page(found, title="t"))
+    links = [value for name, value in seen.attributes if name == "href" and value.startswith("#row-")]
+    assert links == [f"#row-{place}" for place in range(40)]
+
+
+def test_rows_of_one_label_have_links_of_their_own(found):
+    twice = found[[0, 0, 1]]
+    twice.frame.index = pd.Index(["a b", "a b", "#"])
+    read(page(twice, title="t"))  # which refuses an id that is there twice
+
+
+@pytest.mark.parametrize(
+    ("order", "key"),
+    [
+        ("--o", lambda found: -found.outputs),
+        ("--e", lambda found: -found.fidelity["error"].to_numpy()),
+        ("--d", lambda found: -np.minimum(found.fidelity["change_error_bound"].to_numpy(), 1e9)),
+    ],
+)
+def test_lines_of_the_index_know_their_place_in_every_order(found, order, key):
+    seen = read(page(found, title="t"))
+    styles = [value for name, value in seen.attributes if name == "style" and "--o" in value]
+    places = [int(dict(part.split(":") for part in style.split(";"))[order]) for style in styles]
+    assert sorted(places) == list(range(40))
+    by_place = np.empty(40)
+    by_place[places] = key(found)
+    trusted = np.empty(40, dtype=bool)
+    trusted[places] = found.fidelity["trusted"]
+    if order == "--d":
+        assert (np.diff(trusted.astype(int)) >= 0).all()  # those that are not trusted first
+        assert (np.diff(by_place[~trusted]) >= 0).all()
+    else:
+        assert (np.diff(by_place) >= 0).all()
+
+
+def test_columns_that_weigh_are_told_with_the_heaviest_first(found):
+    text = read(page(found, title="t")).text
+    part = text[text.index("Which columns weigh, over all rows") : text.index("Worth a look")]
+    assert part.index("\nhours") < part.index("\nsex")
+    assert "\nage" not in part  # which does nothing
+    assert "1 other column weighs less" in part
+
+
+def test_groups_are_told_with_fidelity_and_flags(found):
+    labels = pay(found.frame) + np.where(found.frame["sex"] == "m", 30, 0)
+    text = read(page(found, title="t", by=["sex", "hours"], sensitive=["sex"], labels=labels)).text
+    assert "By sex" in text
+    assert "By hours" in text
+    assert 'the black box itself does worse in "sex = m"' in text
+    assert "sex carries weight in" in text
+    assert "The black box’s own error" in text
+    assert "all rows" in text
+
+
+def test_sensitive_columns_without_weight_are_told_too(found):
+    text = read(page(found, title="t", by=["sex"], sensitive=["age"])).text
+    assert "age: no clear weight of its own in any group" in text
+
+
+def test_columns_to_group_by_are_chosen_where_there_are_rows_enough(found):
+    chosen = chosen_columns(found, ["sex"])
+    assert chosen[0] == "sex"
+    assert "hours" in chosen
+    assert chosen_columns(found[:10], ["sex"]) == []
+    assert "fewer than 20 rows are explained" in read(page(found[:10], title="t")).text
+
+
+def test_groups_may_be_made_by_what_the_model_does_not_see(found):
+    data = pd.DataFrame({"district": np.repeat(["north", "south"], 20)}, index=found.index)
+    assert "district = south" in read(page(found, title="t", by=["district"], data=data)).text
+
+
+def test_what_cannot_be_grouped_is_named(found, several):
+    with pytest.raises(InputError, match="no column 'colour' to group by"):
+        page(found, title="t", by=["colour"])
+    with pytest.raises(InputError, match="no column 'colour' to call sensitive"):
+        page(found, title="t", sensitive=["colour"])
+    with pytest.raises(InputError, match="only one is explained"):
+        page(found[:1], title="t", by=["sex"])
+    with pytest.raises(InputError, match="there are 3 classes"):
+        page(several.explain(people(5, seed=2)), title="t", by=["sex"])
+
+
+def test_suggestions_stand_on_the_cards_of_their_rows(found, suggestions):
+    seen = read(page(found, title="t", suggestions=suggestions))
+    assert seen.text.count("What would change it") == len(found)
+    own = next(row for row in suggestions if row.confirmed)
+    (column, (before, after)), *_ = own[0].words.items()
+    assert f"{column} {before} → {after}" in seen.text
+    assert f"(confirmed: {own[0].says[0]} → {own[0].says[1]})" in seen.text
+    assert "not what the change would do in the world" in seen.text
+    assert f"would change with {column}: {before} → {after}" in seen.text
+    there = next(row for row in suggestions if row.has_goal)
+    assert f"says {there.goal} of this row as it is" in seen.text
+
+
+def test_a_card_alone_can_carry_suggestions(found, suggestions):
+    text = read(cards(found[:1], total=1, suggestions=suggestions[:1])).text
+    assert "What would change it" in text
+    assert "What would change it" not in read(cards(found[:1], total=1)).text
+
+
+def test_suggestions_of_other_rows_are_refused(found, suggestions):
+    with pytest.raises(InputError, match="suggestions for 2 rows, but 40 rows are explained"):
+        page(found, title="t", suggestions=suggestions[:2])
+    with pytest.raises(InputError, match="suggestions are for other rows"):
+        page(found[:2], title="t", suggestions=suggestions[2:4])
+
+
+def test_why_nothing_was_found_is_told(found):
+    nothing = suggest(found[:2], "> 1000000", immutable=["age", "sex", "hours"], max_queries=50)
+    text = read(page(found[:2], title="t", suggestions=nothing)).text
+    assert "No change was found for which the black box says" in text
+
+
+def test_coefficients_say_what_the_local_model_would_say_of_other_values(found):
+    one = found[0]
+    text = read(cards(found[:1], total=1)).text
+    more = one.predict(found.frame.iloc[:1].assign(hours=found.frame["hours"].iloc[0] + 10))[0] - one.local_prediction
+    jumps = len(next(column for column in found.training.table.columns if column.name == "hours").jumps)
+    if not jumps:
+        assert f"{more:+.1f} for each 10 more" in text
+    other = "f" if one.values["sex"] == "m" else "m"
+    change = one.predict(found.frame.iloc[:1].assign(sex=other))[0] - one.local_prediction
+    assert f"{change:+.1f} with {other}".replace("-", "−") in text
+
+
+def test_trees_have_a_page_of_their_own_kind():
+    pytest.importorskip("numba")
+    trees = LimisExplainer(pay, surrogate="tree", random_state=0).fit(people()).explain(people(30, seed=3))
+    seen = read(page(trees, title="t"))
+    assert "a shallow tree for each row" in seen.text
+    assert "the mean size of the column’s contribution" in seen.text
+    assert " ".join(trees[0].rules()[0].conditions[0].split()) in seen.text
+
+
+def test_of_several_classes_the_predicted_one_is_told(several):
+    found = several.explain(people(6, seed=2))
+    text = read(page(found, title="t")).text
+    assert "Groups are told for one class at a time" in text
+    assert text.count("trusted") >= 6
+    one_class = found.for_class(found.classes[0])
+    read(page(one_class, title="t"))
+
+
+def test_labels_alone_have_a_page():
+    frame = people()
+    found = (
+        LimisExplainer(random_state=0).fit(frame, np.where(pay(frame) > 60, "yes", "no")).explain(people(25, seed=4))
+    )
+    text = read(page(found, title="t")).text
+    assert "none: the labels themselves are explained" in text
+    assert "The black box was not asked about these rows" in text
+
+
+def test_no_rows_make_a_page_without_numbers(found):
+    assert "0 explained" in read(page(found[:0], title="t")).text
+
+
+def test_a_constant_black_box_makes_a_page():
+    found = LimisExplainer(lambda rows: np.full(len(rows), 7.0)).fit(people(60)).explain(people(25, seed=5))
+    assert "No column visibly moves local predictions" in read(page(found, title="t")).text
+
+
+@settings(max_examples=15)
+@given(
+    name=st.text(min_size=1, max_size=60),
+    level=st.text(min_size=1, max_size=60).filter(lambda text: text not in ("clerk", "sales")),
+    label=st.text(max_size=60),
+)
+def test_any_name_level_or_label_comes_out_as_text(name, level, label):
+    names = {"job": name} if name not in ("age", "hours", "sex") else {}
+    frame, rows = (
+        people(n, seed).replace({"job": {NASTY: level}}).rename(columns=names) for n, seed in ((60, 0), (22, 1))
+    )
+    rows.index = pd.Index([label, *range(21)], dtype=object)
+    found = LimisExplainer(lambda rows: rows["hours"].to_numpy(dtype=float), random_state=0).fit(frame).explain(rows)
+    column = names.get("job", "job")
+    told = suggest(found, "> 40", max_queries=30, n=1)
+    seen = read(page(found, title="t", by=[column], sensitive=[column], suggestions=told, facts={label: name}))
+    everything = seen.text + "\n".join(seen.titles)
+    for text in (column, label):
+        assert printable(text) in everything
+
+
+def test_a_script_in_a_name_a_level_a_label_or_a_fact_is_text_on_every_part_of_the_page():
+    frame = people(80).rename(columns={"job": f"job{NASTY}"})
+    rows = people(30, seed=1).rename(columns={"job": f"job{NASTY}"}).set_axis([NASTY] * 30, axis=0)
+    found = LimisExplainer(lambda rows: rows["hours"].to_numpy(dtype=float), random_state=0).fit(frame).explain(rows)
+    told = suggest(found, "> 40", max_queries=30)
+    html = page(
+        found,
+        title=NASTY,
+        by=[f"job{NASTY}"],
+        sensitive=[f"job{NASTY}"],
+        suggestions=told,
+        facts={NASTY: NASTY},
+    )
+    assert "<script" not in html
+    seen = read(html)
+    assert f"job{NASTY} = {NASTY}" in seen.text
+    assert "script" not in seen.tags
