@@ -64,6 +64,15 @@ def test_the_axes_given_are_drawn_on_and_returned(plain, monkeypatch):
     assert len(plt.get_fignums()) == n_figures + 1
 
 
+def test_the_waterfall_tells_no_number_of_a_column_whose_effect_was_not_seen():
+    X = pd.DataFrame({"a": np.random.default_rng(0).normal(size=200), "planet": "Earth"})
+    one = LimisExplainer(lambda rows: rows["a"] * 2).fit(X).explain(X[:1])[0]
+    ax = plot_contributions(one)
+    line = [label.get_text() for label in ax.get_yticklabels()].index("planet = Earth (fixed here)")
+    assert ax.texts[line].get_text() == ""
+    assert all(text.get_text() for place, text in enumerate(ax.texts) if place != line)
+
+
 def test_the_waterfall_leads_from_the_overall_mean_to_the_local_prediction(plain):
     ax = plot_contributions(plain)
     words = drawn_words(ax)

@@ -17,7 +17,7 @@ from limis.plots.shared import (
     row_name,
     scale_words,
 )
-from limis.report.chart import shown_reasons
+from limis.report.chart import shown_reasons, step
 from limis.report.words import Numbers, shorten_condition
 
 if TYPE_CHECKING:
@@ -39,10 +39,11 @@ def plot_contributions(explanation: Explanation, ax: Axes | None = None) -> Axes
     matplotlib axes
         They are never shown: that is the caller's to do.
     """
-    names, starts, changes = _steps(one_row(explanation, "plot_contributions"))
-    ax = axes_or_new(ax, 8, 1.2 + 0.36 * len(names))
+    explanation = one_row(explanation, "plot_contributions")
     numbers = Numbers.of(explanation.all.training)
-    _draw_steps(ax, starts, changes, numbers)
+    names, starts, changes, texts = _steps(explanation, numbers)
+    ax = axes_or_new(ax, 8, 1.2 + 0.36 * len(names))
+    _draw_steps(ax, starts, changes, texts)
     ends = [start + change for start, change in zip(starts, changes, strict=True)]
     if explanation.all.outputs is not None:
         ends.append(explanation.model_output)
@@ -58,34 +59,35 @@ def plot_contributions(explanation: Explanation, ax: Axes | None = None) -> Axes
     return ax
 
 
-def _steps(one: Explanation) -> tuple[list[str], list[float], list[float]]:
-    """The name of each line, where its bar starts, and how far it goes; a level is a bar of no length."""
+def _steps(one: Explanation, numbers: Numbers) -> tuple[list[str], list[float], list[float], list[str]]:
+    """The name of each line, where its bar starts, how far it goes and that in words; a level goes nowhere."""
     overall = one.all.training.overall_mean
     shown, rest = shown_reasons(one)
     lines = [*shown, *([rest] if rest else [])]
     names = ["all training rows", "rows like this one"]
     starts, changes = [overall, overall], [0.0, one.neighbourhood_shift]
+    texts = [numbers.show(overall), numbers.signed(one.neighbourhood_shift)]
     at = one.base_value
     for reason in lines:
         status = f" ({reason.status})" if reason.status else ""
         names.append(plain(shorten_condition(reason.words, reason.columns[0], LONGEST_NAME)) + status)
         starts.append(at)
         changes.append(reason.contribution)
+        texts.append(step(reason, numbers))
         at += reason.contribution
-    return [*names, "local prediction"], [*starts, one.local_prediction], [*changes, 0.0]
+    local = one.local_prediction
+    return [*names, "local prediction"], [*starts, local], [*changes, 0.0], [*texts, numbers.show(local)]
 
 
-def _draw_steps(ax: Axes, starts: list[float], changes: list[float], numbers: Numbers) -> None:
+def _draw_steps(ax: Axes, starts: list[float], changes: list[float], texts: list[str]) -> None:
     """Steps as bars, full where they raise and hollow where they lower; the two ends as marks."""
     last = len(starts) - 1
-    for line, (start, change) in enumerate(zip(starts, changes, strict=True)):
+    for line, (start, change, text) in enumerate(zip(starts, changes, texts, strict=True)):
         if line in (0, last):
             ax.plot([start], [line], marker="D", color=LEVEL, linestyle="none")
-            text = numbers.show(start)
         else:
             colour = RAISES if change >= 0 else LOWERS
             ax.barh(line, change, left=start, height=0.6, edgecolor=colour, facecolor=colour if change >= 0 else "none")
-            text = numbers.signed(change)
         if line != last:  # where this line ends, the next begins
             ax.plot([start + change] * 2, [line, line + 1], color=LEVEL, linewidth=0.8, zorder=0)
         ax.text(1.02, line, text, transform=ax.get_yaxis_transform(), va="center", ha="left")

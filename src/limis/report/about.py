@@ -40,7 +40,7 @@ def model_words(box: BlackBox) -> str:
     if box.stands_for_labels:
         return "none: the labels themselves are explained"
     if box.model is None:
-        return "not at hand: its outputs were given"
+        return "not at hand"
     model = box.model
     kind = type(model)
     if callable(model) and hasattr(model, "__qualname__"):

@@ -43,17 +43,21 @@ def bars(shown: list[Reason], rest: Reason | None, numbers: Numbers, least: floa
     return [_bar(reason, edge, numbers, is_rest=reason is rest) for reason in lines]
 
 
+def step(reason: Reason, numbers: Numbers) -> str:
+    """What a reason adds; no words where a zero beside "fixed here" would read as "no effect", which nobody has seen."""
+    value = numbers.signed(reason.contribution)
+    return "" if reason.status and is_zero(value) else value
+
+
 def _bar(reason: Reason, edge: float, numbers: Numbers, is_rest: bool) -> Bar:
     length = 50 * abs(reason.contribution) / edge if edge > 0 else 0.0
     rises = reason.contribution >= 0
-    value = numbers.signed(reason.contribution)
-    # A zero beside "fixed here" would read as "no effect", which nobody has seen.
-    unseen = bool(reason.status) and is_zero(value)
+    value = step(reason, numbers)
     return Bar(
         words=reason.words,
-        value="" if unseen else value,
+        value=value,
         status=reason.status,
-        way="effect not seen" if unseen else "raises it" if rises else "lowers it",
+        way="effect not seen" if not value else "raises it" if rises else "lowers it",
         rises=rises,
         start=round(50.0 if rises else 50.0 - length, 2),
         length=round(length, 2),
