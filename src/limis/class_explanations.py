@@ -14,6 +14,7 @@ from limis.errors import InputError
 from limis.explanation import DrawsItself, Explanation, Explanations
 from limis.kinds import plain
 from limis.labels import find_class
+from limis.polars_frames import to_polars
 
 
 @dataclass(eq=False)
@@ -130,11 +131,14 @@ class ClassExplanations(DrawsItself):
 
     # --- other forms -------------------------------------------------------------------------------------------
 
-    def to_frame(self) -> pd.DataFrame:
+    def to_frame(self) -> Any:
         """One flat row a case and class: the class, its probability, and all that `Explanations.to_frame` tells."""
+        return to_polars(self._flat()) if self.parts[0].from_polars else self._flat()
+
+    def _flat(self) -> pd.DataFrame:
         parts = []
         for place, (label, part) in enumerate(zip(self.classes, self.parts, strict=True)):
-            flat = part.to_frame()
+            flat = part.flat()
             if part.chances is not None:
                 flat.insert(0, "probability", part.chances)
             flat.insert(0, "predicted", self.predicted == label)

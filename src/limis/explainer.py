@@ -27,6 +27,7 @@ from limis.jumps import find_jumps
 from limis.metrics import nse
 from limis.one_output import OneOutput
 from limis.outputs import first_outputs, outputs_of
+from limis.polars_frames import is_polars
 from limis.queries import ask_about
 from limis.rows import TrainingRows
 from limis.table import Table
@@ -250,8 +251,8 @@ class LimisExplainer(BaseEstimator):
 
         Parameters
         ----------
-        X : DataFrame or array
-            Training rows: those that explanations may rest on.
+        X : DataFrame (pandas or polars) or array
+            Training rows: those that explanations may rest on. Of polars frames, the model is asked in pandas.
         y : array, default=None
             Labels; explained themselves when there is no model, and otherwise not needed.
         outputs : array, default=None
@@ -415,7 +416,7 @@ class LimisExplainer(BaseEstimator):
 
         Parameters
         ----------
-        X : DataFrame or array
+        X : DataFrame (pandas or polars) or array
             Rows with the columns seen in `fit`, in any order.
         outputs : array, default=None
             The black box's outputs on ``X``.
@@ -431,7 +432,7 @@ class LimisExplainer(BaseEstimator):
         values = training.table.values(frame)
         frame = training.in_training_types(frame)
         if self.by_class_:
-            return self._explain_classes(frame, values, outputs, queries)
+            return self._explain_classes(frame, values, outputs, queries, is_polars(X))
         known = None
         if outputs is not None or training.black_box.can_be_asked:
             known = outputs_of(training.black_box, frame, outputs, "outputs")
@@ -454,10 +455,11 @@ class LimisExplainer(BaseEstimator):
             bound=self.bound_,
             tolerance=self.tolerance * training.output_deviation,
             local_model=self.local_model_ if informed is None else None,
+            from_polars=is_polars(X),
         )
 
     def _explain_classes(
-        self, frame: pd.DataFrame, values: np.ndarray, outputs: Any, queries: int
+        self, frame: pd.DataFrame, values: np.ndarray, outputs: Any, queries: int, from_polars: bool
     ) -> ClassExplanations:
         if queries:
             raise InputError("queries are for one output so far; pass a function that gives one class's probability")
@@ -481,6 +483,7 @@ class LimisExplainer(BaseEstimator):
                     tolerance=self.tolerance * part.training.output_deviation,
                     local_model=part.local_model,
                     chances=None if chances is None else chances[:, place],
+                    from_polars=from_polars,
                 )
             )
         return ClassExplanations(list(self.by_class_), parts)
@@ -508,7 +511,7 @@ class LimisExplainer(BaseEstimator):
 
         Parameters
         ----------
-        X : DataFrame or array
+        X : DataFrame (pandas or polars) or array
             Rows with the columns seen in `fit`, in any order.
         target : default=None
             What the black box should say. For a classifier a class: of two by default the one that a row does not have,

@@ -17,6 +17,7 @@ from limis.check import ChangeBound, fidelity_frame
 from limis.errors import InputError, require
 from limis.local_view import Reason
 from limis.metrics import skill_on_changes
+from limis.polars_frames import to_polars
 from limis.rows import TrainingRows
 from limis.training.probes import ProbeRows
 from limis.trees.view import Rule, rules
@@ -69,6 +70,7 @@ class Explanations(DrawsItself):
     local_model: LocalModel | None = None  # what can say how sure the coefficients are
     bound_fits: LocalFits | None = None  # the fits that the bound holds for, where they are not the ones shown
     chances: np.ndarray | None = None  # of several classes: the black box's probabilities of this one
+    from_polars: bool = False  # whether the rows came as a polars frame
 
     def __len__(self) -> int:
         return len(self.values)
@@ -91,6 +93,7 @@ class Explanations(DrawsItself):
                 self.local_model,
                 None if self.bound_fits is None else self.bound_fits.part(chosen),
                 None if self.chances is None else self.chances[chosen],
+                self.from_polars,
             )
         if not -len(self) <= key < len(self):
             raise IndexError(f"there are {len(self)} explanations, so there is no number {key}")
@@ -235,8 +238,16 @@ class Explanations(DrawsItself):
 
     # --- other forms ------------------------------------------------------------------------------
 
-    def to_frame(self) -> pd.DataFrame:
-        """One flat row a case: outputs, contributions (as "contribution: column", if they have a meaning), fidelity."""
+    def to_frame(self) -> Any:
+        """One flat row a case: outputs, contributions (as "contribution: column", if they have a meaning), fidelity.
+
+        A pandas frame under the rows' labels or, where the rows came as a polars frame, a polars frame with the column
+        "row".
+        """
+        return to_polars(self.flat()) if self.from_polars else self.flat()
+
+    def flat(self) -> pd.DataFrame:
+        """The same as `to_frame`, in pandas whatever the rows came as."""
         parts: list[Any] = [] if self.outputs is None else [self.model_outputs]
         parts += [self.local_predictions, self.base_values, self.neighbourhood_shift]
         if self.fits.has_contributions:

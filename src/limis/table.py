@@ -19,6 +19,7 @@ import pandas as pd
 
 from limis.columns import MISSING, OTHER, UNKNOWN, Column, learn_column, learn_group
 from limis.errors import InputError
+from limis.polars_frames import from_polars
 
 Scaling = Literal["standard", "minmax", "none"]
 
@@ -46,6 +47,7 @@ class Table:
         scaling: Scaling = "standard",
     ) -> tuple[Table, pd.DataFrame]:
         """Learn the columns of ``X``; returns the table and ``X`` as a checked frame."""
+        X = from_polars(X)
         frame = as_frame(X)
         if len(frame) == 0:
             raise InputError("the training table has no rows (0 samples); at least 2 are needed to explain anything")
@@ -89,6 +91,7 @@ class Table:
 
     def read(self, X: Any) -> pd.DataFrame:
         """Check a table against the one learned: same columns, any order; extra ones are left out."""
+        X = from_polars(X)
         frame = as_frame(X)
         if len(frame) == 0:
             raise InputError("there are no rows to explain: the table is empty")
@@ -207,6 +210,7 @@ class Table:
 
 def as_frame(X: Any) -> pd.DataFrame:
     """Any table as a data frame with unique string names, fresh row numbers left as they are."""
+    X = from_polars(X)
     if isinstance(X, pd.DataFrame):
         if isinstance(X.columns, pd.MultiIndex):
             raise InputError(

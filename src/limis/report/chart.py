@@ -44,7 +44,7 @@ def bars(shown: list[Reason], rest: Reason | None, numbers: Numbers, least: floa
 
 
 def step(reason: Reason, numbers: Numbers) -> str:
-    """What a reason adds; no words where a zero beside "fixed here" would read as "no effect", which nobody has seen."""
+    """What a reason adds; nothing where a zero beside "fixed here" would read as "no effect", which nobody saw."""
     value = numbers.signed(reason.contribution)
     return "" if reason.status and is_zero(value) else value
 

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from limis.kinds import is_missing, plain
+from limis.polars_frames import to_polars
 
 MOST_DIFFERENCES = 5
 ROWS_SHOWN = 3
@@ -178,6 +179,7 @@ class Suggestions:
 
     rows: list[RowSuggestions]
     changed: pd.DataFrame
+    from_polars: bool = False  # whether the rows came as a polars frame
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -188,7 +190,7 @@ class Suggestions:
     def __getitem__(self, key: slice | Sequence[int] | np.ndarray) -> Suggestions: ...
     def __getitem__(self, key: int | slice | Sequence[int] | np.ndarray) -> RowSuggestions | Suggestions:
         if not isinstance(key, (int, np.integer)):
-            return Suggestions([self.rows[place] for place in np.arange(len(self))[key]], self.changed)
+            return replace(self, rows=[self.rows[place] for place in np.arange(len(self))[key]])
         if not -len(self) <= key < len(self):
             raise IndexError(f"there are suggestions for {len(self)} rows, so there is no number {key}")
         return self.rows[key]
@@ -219,8 +221,14 @@ class Suggestions:
         places = [np.arange(row.first, row.first + len(row)) for row in self.rows]
         return self.changed.iloc[np.concatenate([np.empty(0, dtype=np.int64), *places])]
 
-    def to_frame(self) -> pd.DataFrame:
-        """One line a suggestion, under the label of its row; a row without any has one line, with the reason."""
+    def to_frame(self) -> Any:
+        """One line a suggestion, under the label of its row; a row without any has one line, with the reason.
+
+        Where the rows came as a polars frame it is one too, with the labels in the column "row".
+        """
+        return to_polars(self._lines()) if self.from_polars else self._lines()
+
+    def _lines(self) -> pd.DataFrame:
         lines, labels = [], []
         for row in self.rows:
             told = [{"rank": rank, **one.line()} for rank, one in enumerate(row.suggestions, start=1)]

@@ -73,7 +73,7 @@ def suggest(
             rows = np.arange(start, min(start + size, len(explained)))
             told.append(teller.tell(seeker.seek(rows, there[rows]), there))
             bar.update(len(rows))
-    return Suggestions.join(told)
+    return replace(Suggestions.join(told), from_polars=explained.from_polars)
 
 
 def _ahead_of_others(explained: ClassExplanations, target: Any) -> Explanations:
