@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from limis import Explanations, InputError, LimisExplainer
 from limis.report import cards, page
+from limis.report.effects import effects
 from limis.report.groups import chosen_columns
-from limis.report.words import printable
+from limis.report.words import Numbers, printable
 from limis.suggest import Suggestions, suggest
 
 NASTY = "<script>alert(1)</script>"
@@ -186,15 +187,40 @@ def test_why_nothing_was_found_is_told(found):
 
 
 def test_coefficients_say_what_the_local_model_would_say_of_other_values(found):
-    one = found[0]
-    text = read(cards(found[:1], total=1)).text
-    more = one.predict(found.frame.iloc[:1].assign(hours=found.frame["hours"].iloc[0] + 10))[0] - one.local_prediction
-    jumps = len(next(column for column in found.training.table.columns if column.name == "hours").jumps)
-    if not jumps:
-        assert f"{more:+.1f} for each 10 more" in text
+    one, rows = found[0], found.frame.iloc[:1]
+    told = {effect.column: effect.adds for effect in effects(one, Numbers(3))}
     other = "f" if one.values["sex"] == "m" else "m"
-    change = one.predict(found.frame.iloc[:1].assign(sex=other))[0] - one.local_prediction
-    assert f"{change:+.1f} with {other}".replace("-", "−") in text
+    change = one.predict(rows.assign(sex=other))[0] - one.local_prediction
+    assert f"{Numbers(3).signed(change)} with {other}" in told["sex"]
+    own = Numbers.of(found.training)
+    assert f"{own.signed(change)} with {other}" in read(cards(found[:1], total=1)).text
+
+
+@pytest.fixture(scope="module")
+def stepping() -> Explanations:
+    """Rows below and above the one jump of a black box."""
+    rng = np.random.default_rng(0)
+    gain = np.where(rng.random(400) < 0.6, 0, rng.choice([500, 2000, 4000, 8000, 9000, 40000], 400))
+    frame = pd.DataFrame({"gain": gain, "age": rng.uniform(20, 70, 400)})
+    explainer = LimisExplainer(lambda rows: 5.0 * (rows["gain"] > 5000) + 0.02 * rows["age"], random_state=0).fit(frame)
+    return explainer.explain(pd.DataFrame({"gain": [500, 9000], "age": [40.0, 40.0]}))
+
+
+def test_what_passing_a_jump_adds_is_told_from_the_side_of_the_row(stepping):
+    column = stepping.training.table.columns[0]
+    border = column.show_border(column.jumps[0])
+    size = stepping.coefficients[("gain", f"> {border}")]
+    below, above = (
+        next(effect.adds for effect in effects(one, Numbers(2)) if effect.column == "gain") for one in stepping
+    )
+    assert f"{Numbers(2).signed(size.iloc[0])} above {border}" in below
+    assert f"{Numbers(2).signed(-size.iloc[1])} at {border} or below" in above
+
+
+def test_a_missing_number_and_a_level_never_seen_have_no_other_values_to_tell_of(explainer):
+    rows = people(1, seed=6).assign(hours=np.nan, sex="x")
+    told = {effect.column for effect in effects(explainer.explain(rows, outputs=[1.0])[0], Numbers(3))}
+    assert not told & {"hours", "sex"}
 
 
 def test_trees_have_a_page_of_their_own_kind():
@@ -234,7 +260,7 @@ def test_a_constant_black_box_makes_a_page():
     assert "No column visibly moves local predictions" in read(page(found, title="t")).text
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(
     name=st.text(min_size=1, max_size=60),
     level=st.text(min_size=1, max_size=60).filter(lambda text: text not in ("clerk", "sales")),

@@ -36,28 +36,38 @@ def effects(one: Explanation, numbers: Numbers) -> list[Effect]:
     owner, slopes = training.table.feature_column, one.coefficients.to_numpy()
     found = []
     for j, column in enumerate(training.table.columns):
-        own = np.flatnonzero(owner == j)
+        own, value = np.flatnonzero(owner == j), float(one.all.values[one.row, j])
         if column.is_category:
-            size, adds = _of_levels(column, slopes[own], int(one.all.values[one.row, j]), numbers)
+            size, adds = _of_levels(column, slopes[own], int(value), numbers)
         else:
-            size, adds = _of_number(column, slopes[own], float(training.table.quantiles[j].std()), numbers)
+            deviation = float(training.table.quantiles[j].std())
+            size, adds = _of_number(column, slopes[own], value, deviation, numbers)
         if adds:
             found.append(Effect(column.name, one.values[column.name], adds, size))
     return sorted(found, key=lambda effect: -effect.size)[:MOST_COLUMNS]
 
 
-def _of_number(column: Column, slopes: np.ndarray, deviation: float, numbers: Numbers) -> tuple[float, list[str]]:
-    """Its slope over a round step, and what passing each of its jumps adds."""
-    if deviation == 0:
+def _of_number(
+    column: Column, slopes: np.ndarray, value: float, deviation: float, numbers: Numbers
+) -> tuple[float, list[str]]:
+    """Its slope over a round step, and what passing its jumps adds, the nearest first on either side of the value."""
+    if deviation == 0 or np.isnan(value):
         return 0.0, []
     step = 10.0 ** math.floor(math.log10(deviation))
-    told = [(numbers.signed(slopes[0] * step), f"for each {_step_words(column, step)}")]
-    told += [
-        (numbers.signed(slope), f"above {column.show_border(jump)}")
-        for slope, jump in zip(slopes[1:], column.jumps, strict=False)
-    ]
-    size = abs(slopes[0]) * deviation + np.abs(slopes[1 : 1 + len(column.jumps)]).sum()
-    return float(size), [f"{amount} {words}" for amount, words in told if not is_zero(amount)]
+    slope, *steps = np.nan_to_num(slopes[: 1 + len(column.jumps)]).tolist()  # what is unknown here is not told
+    jumps = sorted(zip(column.jumps, steps, strict=True))
+    above = [(size, f"above {column.show_border(jump)}") for jump, size in jumps if value <= jump]
+    below = [(-size, f"at {column.show_border(jump)} or below") for jump, size in reversed(jumps) if value > jump]
+    sloping = [(slope * step, f"for each {_step_words(column, step)}")]
+    told = [words for steps_one_way in (sloping, above, below) for words in _in_turn(steps_one_way, numbers)]
+    return abs(slope) * deviation + sum(map(abs, steps)), told
+
+
+def _in_turn(steps: list[tuple[float, str]], numbers: Numbers) -> list[str]:
+    """Steps of which each comes on top of those before it; those too small to see are left out."""
+    seen = [(numbers.signed(size), where) for size, where in steps]
+    seen = [(size, where) for size, where in seen if not is_zero(size)]
+    return [f"{'another ' if place else ''}{size} {where}" for place, (size, where) in enumerate(seen)]
 
 
 def _step_words(column: Column, step: float) -> str:
