@@ -154,6 +154,24 @@ def test_notebooks_draw_explanations(regression):
     assert read(regression[:0]._repr_html_()).tags.count("article") == 0
 
 
+def luminance(colour: str) -> float:
+    """Of a colour such as #1c2128, as WCAG defines it."""
+    parts = np.array([int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)])
+    linear = np.where(parts <= 0.03928, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    return float(linear @ [0.2126, 0.7152, 0.0722])
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_colour_of_words_is_legible_on_a_card_and_on_the_page(regression, scheme):
+    style = cards(regression[:1], total=1)
+    own = next(part for part in style.split("{") if f"color-scheme:{scheme}" in part).split("}")[0]
+    colours = dict(pair.strip().split(":") for pair in own.split(";") if "#" in pair)
+    for words in ("--ink", "--soft", "--raise", "--good", "--bad"):
+        for ground in ("--card", "--page"):
+            high, low = sorted([luminance(colours[words]), luminance(colours[ground])], reverse=True)
+            assert (high + 0.05) / (low + 0.05) >= 4.5  # what WCAG asks of text
+
+
 def test_a_card_tells_the_numbers_of_its_explanation(regression):
     one = regression[0]
     text = read(cards(regression[:1], total=1)).text

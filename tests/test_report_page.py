@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from limis import Explanations, InputError, LimisExplainer
-from limis.report import cards, page
+from limis.report import cards, page, style
 from limis.report.effects import effects
 from limis.report.groups import chosen_columns
 from limis.report.words import Numbers, printable
@@ -173,6 +173,16 @@ def test_a_card_alone_can_carry_suggestions(found, suggestions):
     assert "What would change it" not in read(cards(found[:1], total=1)).text
 
 
+def test_notebooks_draw_suggestions(suggestions):
+    seen = read(suggestions._repr_html_())
+    assert seen.tags.count("article") == 3
+    assert "3 of 40 rows are shown" in seen.text
+    assert suggestions[0].wish in seen.text
+    own = next(row for row in suggestions if row.confirmed)
+    (column, (before, after)), *_ = own[0].words.items()
+    assert f"{column} {before} → {after}" in read(own._repr_html_()).text
+
+
 def test_suggestions_of_other_rows_are_refused(found, suggestions):
     with pytest.raises(InputError, match="suggestions for 2 rows, but 40 rows are explained"):
         page(found, title="t", suggestions=suggestions[:2])
@@ -249,6 +259,10 @@ def test_labels_alone_have_a_page():
     text = read(page(found, title="t")).text
     assert "none: the labels themselves are explained" in text
     assert "The black box was not asked about these rows" in text
+
+
+def test_other_pages_may_have_the_style_of_this_one(found):
+    assert all(line in page(found[:1], title="t") for line in style().splitlines())
 
 
 def test_no_rows_make_a_page_without_numbers(found):

@@ -18,9 +18,9 @@ from limis.report.card import MEANINGS, Card, card, class_names
 from limis.report.groups import FEWEST_ROWS, groups
 from limis.report.index import entries
 from limis.report.overall import fidelity, weights
-from limis.report.suggested import fitting
+from limis.report.suggested import fitting, suggested
 from limis.report.words import Numbers, count, percent, printable
-from limis.suggest import Suggestions
+from limis.suggest import RowSuggestions, Suggestions
 
 Explained = Explanations | ClassExplanations
 
@@ -49,6 +49,28 @@ def cards(explanations: Explained, total: int, suggestions: Suggestions | None =
         note = f"All {shown:,} explanations are shown." if shown > 1 else ""
     drawn = list(explanations)
     return _render("cards.html", explanations, cards=_cards(drawn, suggestions), note=note)
+
+
+def suggestion_cards(rows: Sequence[RowSuggestions], total: int) -> str:
+    """An HTML fragment for a notebook: what would change the prediction of each row.
+
+    Parameters
+    ----------
+    rows : sequence of RowSuggestions
+        Those to show.
+    total : int
+        How many there are in all, of which these are the first.
+
+    Returns
+    -------
+    str
+        HTML as that of `cards`.
+    """
+    note = (
+        f"{len(rows):,} of {count(total, 'row is', 'rows are')} shown; to_frame() has all." if len(rows) < total else ""
+    )
+    told = [(str(own.label), own.wish, suggested(own)) for own in rows]
+    return _templates().get_template("suggestions.html").render(rows=told, note=note)
 
 
 def page(
@@ -109,6 +131,11 @@ def page(
         entries=entries(shown, drawn),
         has_suggestions=suggestions is not None,
     )
+
+
+def style() -> str:
+    """The style of cards and pages, as CSS: for other pages that show cards, inside an element of class "limis"."""
+    return "\n".join(_templates().get_template(name).render() for name in ("style.css", "page.css"))
 
 
 def _cards(shown: list[Explanation], suggestions: Suggestions | None) -> list[Card]:

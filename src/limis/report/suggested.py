@@ -17,6 +17,7 @@ class Change:
     moves: list[tuple[str, str, str]]  # column, from, to
     before: str
     after: str
+    is_chance: bool  # of the wished class
     confirmed: bool
 
 
@@ -44,7 +45,13 @@ def suggested(own: RowSuggestions) -> Suggested:
 
 def _change(one: Suggestion) -> Change:
     before, after = one.says
-    return Change([(name, *words) for name, words in one.words.items()], before, after, one.confirmed)
+    return Change(
+        moves=[(name, *words) for name, words in one.words.items()],
+        before=before,
+        after=after,
+        is_chance=one.probability_after is not None,
+        confirmed=one.confirmed,
+    )
 
 
 def fitting(suggestions: Suggestions | None, labels: Sequence[Any]) -> list[RowSuggestions | None]:

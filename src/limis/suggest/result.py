@@ -151,6 +151,11 @@ class RowSuggestions(Sequence[Suggestion]):
     def __repr__(self) -> str:
         return "\n".join(self.lines())
 
+    def _repr_html_(self) -> str:
+        from limis.report import suggestion_cards
+
+        return suggestion_cards([self], total=1)
+
     def changed_rows(self) -> pd.DataFrame:
         """The changed rows, one a suggestion, as the black box was asked about them."""
         return self.changed.iloc[self.first : self.first + len(self)]
@@ -202,6 +207,11 @@ class Suggestions:
         told = [f"suggestions for {len(self):,} rows, {sum(row.confirmed for row in self.rows):,} with a confirmed one"]
         told += [line for row in self.rows[:ROWS_SHOWN] for line in row.lines()]
         return "\n".join([*told, "..."] if len(self) > ROWS_SHOWN else told)
+
+    def _repr_html_(self) -> str:
+        from limis.report import suggestion_cards
+
+        return suggestion_cards(self.rows[:ROWS_SHOWN], total=len(self))
 
     @staticmethod
     def join(parts: list[Suggestions]) -> Suggestions:
