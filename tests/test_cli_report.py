@@ -12,6 +12,10 @@ from limis.cli.main import main
 MODEL = """
 import numpy as np
 
+def three(rows):
+    high = chance(rows)
+    return np.column_stack([1 - high, 0.6 * high, 0.4 * high])
+
 def chance(rows):
     return 1 / (1 + np.exp(-(rows["size"] + 2 * (rows["colour"] == "red"))))
 """
@@ -40,8 +44,9 @@ def folder(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.setattr(sys, "path", list(sys.path))
-        words = ["fit", "train.csv", "--model", "report_model:chance", "--drop", "id", "district"]
-        assert main([*words, "--output", "logit", "--quiet", "-o", "chance.limis"]) == 0
+        for name, output in (("chance", ["--output", "logit"]), ("three", [])):
+            words = ["fit", "train.csv", "--model", f"report_model:{name}", *output, "--quiet", "-o", f"{name}.limis"]
+            assert main([*words, "--drop", "id", "district"]) == 0
     sys.modules.pop("report_model", None)
     return folder
 
@@ -54,10 +59,10 @@ def report(folder, tmp_path, monkeypatch, capsys):
     monkeypatch.delenv("LIMIS_DEBUG", raising=False)
     path = tmp_path / "report.html"
 
-    def run(*words, model=True):
+    def run(*words, model=True, name="chance"):
         capsys.readouterr()
-        given = ["--model", "report_model:chance"] if model else []
-        code = main(["report", "chance.limis", "rows.csv", "-o", str(path), *given, *words])
+        given = ["--model", f"report_model:{name}"] if model else []
+        code = main(["report", f"{name}.limis", "rows.csv", "-o", str(path), *given, *words])
         text = read(path.read_text(encoding="utf-8")).text if path.exists() else ""
         return code, capsys.readouterr(), text
 
@@ -114,6 +119,22 @@ def test_what_is_not_there_is_named(report, words, said):
     assert code == 1
     assert said in err
     assert text == ""
+
+
+def test_of_several_classes_the_predicted_one_is_told_or_the_one_named(report):
+    code, _, text = report("--target", "1", name="three")
+    assert code == 0
+    assert "Each card explains the class that is predicted for its row" in text
+    assert "What would change it" in text
+    code, _, text = report("--class", "2", "--by", "district", name="three")
+    assert code == 0
+    assert "district = north" in text
+
+
+def test_groups_of_several_classes_need_a_class(report):
+    code, (_, err), _ = report("--by", "district", name="three")
+    assert code == 1
+    assert "choose it with --class" in err
 
 
 def test_suggestions_need_a_model(report):

@@ -9,6 +9,7 @@ from html_pages import read
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import limis
 from limis import Explanations, InputError, LimisExplainer
 from limis.report import cards, page, style
 from limis.report.effects import effects
@@ -66,7 +67,7 @@ def test_the_head_tells_model_rows_versions_and_when(found):
     assert "40 explained" in text
     assert f"{len(found.training)} that explanations may rest on, with 4 columns" in text
     assert "2031-05-06 07:08 UTC" in text
-    assert "limis 0." in text
+    assert f"limis {limis.__version__}" in text
     assert "pay.limis" in text
 
 
@@ -128,6 +129,10 @@ def test_groups_are_told_with_fidelity_and_flags(found):
 def test_sensitive_columns_without_weight_are_told_too(found):
     text = read(page(found, title="t", by=["sex"], sensitive=["age"])).text
     assert "age: no clear weight of its own in any group" in text
+    assert text.count("\nBy ") == 1
+    made = datetime(2031, 5, 6, tzinfo=UTC)
+    pages = [page(found, title="t", by=names, sensitive=names, made=made) for names in ("sex", ["sex"])]
+    assert pages[0] == pages[1]  # a name alone is a list of one
 
 
 def test_columns_to_group_by_are_chosen_where_there_are_rows_enough(found):

@@ -1,4 +1,4 @@
-"""Polars frames on their way in and out; polars is never imported here, as whoever has such a frame has imported it."""
+"""Polars frames on their way in and out; on the way in they are recognised without importing polars."""
 
 from __future__ import annotations
 
@@ -29,4 +29,6 @@ def from_polars(X: Any) -> Any:
 
 def to_polars(frame: pd.DataFrame) -> Any:
     """A pandas frame as a polars one, its row labels in the column "row"."""
-    return sys.modules["polars"].from_pandas(frame.rename_axis(index=ROW).reset_index())
+    import polars as pl
+
+    return pl.from_pandas(frame.rename_axis(index=ROW).reset_index())

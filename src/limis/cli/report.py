@@ -13,6 +13,7 @@ from limis.cli.opening import add_arguments, features_of, open_explainer
 from limis.cli.options import positive
 from limis.cli.tables import read_table, take_column
 from limis.cli.wishes import add_wishes, is_wished, names, need_model, read_wishes
+from limis.errors import InputError
 from limis.explainer import LimisExplainer
 from limis.explanation import Explanations
 from limis.suggest import suggest
@@ -106,6 +107,8 @@ def run(args: argparse.Namespace) -> int:
     wished = args.suggest or is_wished(args)
     if wished:
         need_model(explainer, args.explainer)
+    if args.by and explainer.by_class_ and args.one_class is None:
+        raise InputError("--by makes groups for one class at a time; choose it with --class")
     rows = read_table(args.rows, like=training.frame)
     if args.id is not None:
         rows.index = pd.Index(take_column(rows.copy(), args.id, args.rows, "--id"))

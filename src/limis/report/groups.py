@@ -68,7 +68,7 @@ class Groups:
 
 def groups(
     found: Explanations | ClassExplanations,
-    by: Sequence[Any] | None,
+    by: Sequence[str] | None,
     sensitive: Sequence[str] = (),
     labels: Any = None,
     data: Any = None,
@@ -79,7 +79,7 @@ def groups(
     if by is None:
         by = chosen_columns(found, sensitive) if isinstance(found, Explanations) else []
     measure: Measure = "coefficients" if first.fits.has_coefficients else "contributions"
-    made = {str(name): subgroups(found, name, measure=measure, y=labels, data=data) for name in by}
+    made = {name: subgroups(found, name, measure=measure, y=labels, data=data) for name in by}
     numbers = Numbers.of(first.training)
     flags = [flag for group in made.values() for flag in group.flags(sensitive)]
     quiet = [name for name in sensitive if not any(_carries(group, name) for group in made.values())]

@@ -61,6 +61,7 @@ def fidelity(shown: list[Explanation]) -> Fidelity:
     asked = found.outputs is not None
     errors = np.array([one.fidelity["error"] for one in shown]) if asked else np.empty(0)
     bounds = np.array([one.fidelity.get("change_error_bound", np.inf) for one in shown])
+    bound = float(np.median(bounds))
     tolerances = np.array([one.all.tolerance for one in shown])
     return Fidelity(
         trusted=sum(one.trusted for one in shown),
@@ -69,7 +70,7 @@ def fidelity(shown: list[Explanation]) -> Fidelity:
         worst=numbers.show(float(errors.max())) if asked else None,
         spread=numbers.show(found.training.output_deviation),
         share=_share(shown) if asked else None,
-        bound=numbers.show(float(np.median(bounds))) if np.isfinite(bounds).any() else None,
+        bound=numbers.show(bound) if np.isfinite(bound) else None,
         tolerance=numbers.show(float(np.median(tolerances))),
         beyond=int((bounds > tolerances).sum()),
         effective_rows=count(round(float(np.median([one.fidelity["effective_rows"] for one in shown]))), "row", "rows"),

@@ -78,7 +78,7 @@ def page(
     *,
     title: str,
     suggestions: Suggestions | None = None,
-    by: Sequence[Any] | None = None,
+    by: Sequence[str] | None = None,
     sensitive: Sequence[str] = (),
     labels: Any = None,
     data: Any = None,
@@ -95,9 +95,9 @@ def page(
         Heading of the page.
     suggestions : Suggestions, default=None
         What would change the predictions of the same rows, to be told on their cards.
-    by : list, default=None
-        Columns to tell of groups by, or other ways to group that `limis.subgroups.subgroups` takes. By default the
-        sensitive columns and those that weigh most, where at least 20 rows are explained; ``[]`` for no groups.
+    by : list of str, default=None
+        Columns to make groups by, of the rows or of ``data``. By default the sensitive columns and those that weigh
+        most, where at least 20 rows are explained; ``[]`` for no groups.
     sensitive : list of str, default=()
         Columns that should not decide; the page tells in which groups they carry weight.
     labels : array-like, default=None
@@ -114,6 +114,7 @@ def page(
     str
         A whole document that loads nothing else, runs no scripts and prints well.
     """
+    by, sensitive = _listed(by), _listed(sensitive) or []
     shown = list(explanations)
     drawn = _cards(shown, suggestions)
     return _render(
@@ -131,6 +132,13 @@ def page(
         entries=entries(shown, drawn),
         has_suggestions=suggestions is not None,
     )
+
+
+def _listed(names: Sequence[str] | None) -> list[str] | None:
+    """Names as a list; a single one is a list of one."""
+    if names is None:
+        return None
+    return [names] if isinstance(names, str) else list(names)
 
 
 def style() -> str:
