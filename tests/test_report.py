@@ -263,6 +263,12 @@ def test_bars_can_be_heard_and_told_apart_without_colour(regression):
     assert html.count('fill="#fdf1e7"') == sum(value < 0 for value in contributions)
 
 
+def test_coefficients_of_dates_are_told_in_days():
+    frame = mixed_frame()
+    later = LimisExplainer(lambda rows: (rows["since"] - pd.Timestamp("2020-01-01")).dt.days / 100).fit(frame)
+    assert "+1.00 for each 100 days later" in read(cards(later.explain(frame.iloc[:1]), total=1)).text
+
+
 def test_many_columns_are_summed_into_one_bar(many_columns):
     found = read(cards(many_columns[:1], total=1))
     assert found.tags.count("svg") == 8

@@ -9,7 +9,7 @@ import numpy as np
 
 from limis.columns import UNKNOWN, Column, show_duration, show_number
 from limis.explanation import Explanation
-from limis.report.words import Numbers, is_zero
+from limis.report.words import Numbers, count, is_zero
 
 MOST_COLUMNS = 6
 MOST_LEVELS = 3  # of a category: those that would change most
@@ -73,7 +73,8 @@ def _in_turn(steps: list[tuple[float, str]], numbers: Numbers) -> list[str]:
 def _step_words(column: Column, step: float) -> str:
     if column.kind == "number":
         return f"{show_number(step)} more"
-    return f"{show_duration(step, rough=True)} {'later' if column.kind == 'date' else 'more'}"
+    time = count(round(step), "day", "days") if step >= 1 else show_duration(step, rough=True)
+    return f"{time} {'later' if column.kind == 'date' else 'more'}"
 
 
 def _of_levels(column: Column, slopes: np.ndarray, code: int, numbers: Numbers) -> tuple[float, list[str]]:
