@@ -6,6 +6,7 @@ import argparse
 import os
 import secrets
 from argparse import ArgumentTypeError
+from contextlib import suppress
 from pathlib import Path
 
 from limis import store
@@ -80,7 +81,8 @@ def run(args: argparse.Namespace) -> int:
         if token is not None and args.token is None and "LIMIS_TOKEN" not in os.environ:
             print(f"token: {token}\nopen {address}/?token={token}", flush=True)
 
-    serve.run(app, args.host, args.port, ready)
+    with suppress(KeyboardInterrupt):  # the usual end of a server
+        serve.run(app, args.host, args.port, ready)
     return 0
 
 

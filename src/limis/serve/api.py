@@ -11,11 +11,11 @@ from limis import __version__
 from limis.errors import InputError
 from limis.kinds import plain
 from limis.serve import schema
-from limis.serve.desk import Desk, Explained
-from limis.serve.reading import check_reach, frame_of, plain_row, with_changes
+from limis.serve.desk import Desk
+from limis.serve.reading import RowReader, plain_row
 from limis.serve.settings import Settings
 from limis.serve.what_if import WhatIf, both
-from limis.serve.words import as_json, explanation_data, finite, neighbour_data
+from limis.serve.words import Explained, as_json, finite, neighbour_data
 
 SUGGESTED_TOGETHER = 8  # rows: between them others have their turn
 _REFUSALS: dict[int | str, dict[str, Any]] = {
@@ -33,18 +33,15 @@ _REFUSALS: dict[int | str, dict[str, Any]] = {
 }
 
 
-def make_api(desk: Desk, settings: Settings) -> APIRouter:
+def make_api(desk: Desk, reader: RowReader, settings: Settings) -> APIRouter:
     """All routes under /api."""
-    training = desk.explainer.training_
-    bodies = schema.requests_for(training, settings)
+    bodies = schema.requests_for(reader.training, settings)
     router = APIRouter(prefix="/api", responses=_REFUSALS)
 
     def frame_from(rows: list[BaseModel], most: int) -> pd.DataFrame:
         if len(rows) > most:
             raise HTTPException(413, f"there are {len(rows):,} rows, and at most {most:,} may be sent at once")
-        frame = frame_of([plain_row(row) for row in rows], training)
-        check_reach(frame, training, (f"rows.{row}" for row in range(len(rows))))
-        return frame
+        return reader.frame([plain_row(row) for row in rows], [f"rows.{row}" for row in range(len(rows))])
 
     @router.get("/health", summary="Whether the server answers")
     async def health() -> schema.Health:
@@ -56,7 +53,8 @@ def make_api(desk: Desk, settings: Settings) -> APIRouter:
 
     @router.post("/explain", response_model=schema.Explained, summary="Explain rows")
     async def explain(body: bodies.explain) -> Response:  # type: ignore[name-defined]
-        return _json(await desk.explain(frame_from(body.rows, settings.most_rows), _tell_explanations))
+        told = await desk.data(frame_from(body.rows, settings.most_rows))
+        return _json(as_json({"explanations": told}))
 
     @router.post("/neighbours", response_model=schema.Neighbours, summary="The training rows that speak for rows")
     async def neighbours(body: bodies.neighbours) -> Response:  # type: ignore[name-defined]
@@ -65,10 +63,8 @@ def make_api(desk: Desk, settings: Settings) -> APIRouter:
 
     @router.post("/what-if", response_model=schema.Changed, summary="What a changed row gets")
     async def what_if(body: bodies.what_if) -> Response:  # type: ignore[name-defined]
-        row = frame_of([plain_row(body.row)], training, "row")
-        changed = with_changes(row, plain_row(body.changes), training)
-        check_reach(row, training, ["row"])
-        check_reach(changed, training, ["changes"])
+        row = reader.frame([plain_row(body.row)], ["row"])
+        changed = reader.changed(row, plain_row(body.changes))
         tell = partial(_tell_what_if, changed=changed)
         return _json(await desk.explain(both(row, changed), tell))
 
@@ -86,10 +82,6 @@ def make_api(desk: Desk, settings: Settings) -> APIRouter:
 
 def _json(text: bytes) -> Response:
     return Response(text, media_type="application/json")
-
-
-def _tell_explanations(found: Explained) -> bytes:
-    return as_json({"explanations": explanation_data(found)})
 
 
 def _tell_neighbours(found: Explained, k: int) -> bytes:

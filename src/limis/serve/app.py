@@ -20,6 +20,7 @@ from limis.serve.exchange import make_exchange
 from limis.serve.guard import Guard
 from limis.serve.login import make_login
 from limis.serve.look import make_looking
+from limis.serve.reading import RowReader
 from limis.serve.rendering import STATIC, card_style, page, static_file
 from limis.serve.settings import Settings
 from limis.serve.site import Site
@@ -78,8 +79,9 @@ def make_app(
         middleware=[Middleware(Guard, settings=settings)],
     )
     add_error_answers(app)
-    app.include_router(make_api(desk, settings))
-    site = Site(desk, tables)
+    reader = RowReader(training)
+    app.include_router(make_api(desk, reader, settings))
+    site = Site(desk, tables, reader)
     for router in (make_browsing(site), make_looking(site), make_exchange(site), make_login(), _make_files(style)):
         app.include_router(router)
 

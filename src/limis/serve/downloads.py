@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator
 from functools import partial
 
@@ -12,9 +11,9 @@ from fastapi.concurrency import run_in_threadpool
 from limis.errors import InputError
 from limis.lines import line_names
 from limis.report import page as report_page
-from limis.serve.desk import Desk, Explained
+from limis.serve.desk import Desk
 from limis.serve.tables import TOGETHER, HeldTable
-from limis.serve.words import explanation_data
+from limis.serve.words import Explained, as_json, explanation_data
 
 MOST_CARDS = 100
 
@@ -44,7 +43,7 @@ async def json_parts(desk: Desk, table: HeldTable, rows: list[int]) -> AsyncIter
 
 
 def _list_items(found: Explained) -> str:
-    return ",\n".join(json.dumps(one, ensure_ascii=False, allow_nan=False) for one in explanation_data(found))
+    return ",\n".join(as_json(one).decode() for one in explanation_data(found))
 
 
 async def html_of(desk: Desk, table: HeldTable, rows: list[int]) -> str:

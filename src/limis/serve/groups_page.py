@@ -10,7 +10,7 @@ from limis.class_explanations import ClassExplanations
 from limis.columns import show_number
 from limis.plots.subgroups import heaviest
 from limis.report.words import percent
-from limis.serve.desk import Explained
+from limis.serve.words import Explained
 from limis.subgroups import Subgroups, subgroups
 
 SHADES = 9

@@ -9,7 +9,6 @@ from fastapi import APIRouter, Request, Response
 from starlette.datastructures import QueryParams
 
 from limis.serve.fields import fields_of, read_changes
-from limis.serve.reading import check_reach, with_changes
 from limis.serve.rendering import page
 from limis.serve.row_page import Comparison, SuggestionsView, compare, suggest_for, view_row
 from limis.serve.site import Site
@@ -25,8 +24,7 @@ def make_looking(site: Site) -> APIRouter:
         changes = read_changes(training, fields_of(training, own), query)
         if not changes:
             return None
-        changed = with_changes(own, changes, training)
-        check_reach(changed, training, ["changes"])
+        changed = site.reader.changed(own, changes)
         return await desk.explain(both(own, changed), partial(compare, changed=changed))
 
     async def suggested(own: pd.DataFrame, query: QueryParams) -> SuggestionsView:

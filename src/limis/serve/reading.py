@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any
 
@@ -19,6 +19,7 @@ LONGEST_TEXT = 10_000
 LEVELS_SHOWN = 20
 # Beyond it, in units of the column's own spread, sums of squares overflow; no measurement is so far away.
 FARTHEST = 1e15
+UNSEEN = -2  # code of a level that training did not have
 
 _Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 _Text = Annotated[str, Field(strict=True, max_length=LONGEST_TEXT)]
@@ -104,91 +105,113 @@ def plain_row(row: BaseModel) -> dict[str, Any]:
     return row.model_dump(by_alias=True, exclude_unset=True)
 
 
-def frame_of(rows: Sequence[Mapping[str, Any]], training: TrainingRows, where: str = "rows") -> pd.DataFrame:
-    """Rows with all columns as a frame in the training table's types."""
-    return pd.DataFrame(
-        {
-            source: _series(column, source, [row[source] for row in rows], training.frame[source], where)
+class RowReader:
+    """Turns rows from JSON into frames in the training table's types; columns are looked into once."""
+
+    def __init__(self, training: TrainingRows) -> None:
+        self.training = training
+        self._cells = {
+            source: _Cells(column, source, training.frame[source].dtype)
             for column in training.table.columns
             for source in column.sources
         }
-    )[training.table.source_names]
+
+    def frame(self, rows: Sequence[Mapping[str, Any]], where: Sequence[str]) -> pd.DataFrame:
+        """Rows with all columns; ``where`` names each row, for errors."""
+        cells = {name: self._cells[name].read([row[name] for row in rows], where) for name in self._names}
+        return self._checked(pd.DataFrame(cells), where)
+
+    def changed(self, row: pd.DataFrame, changes: Mapping[str, Any], where: str = "changes") -> pd.DataFrame:
+        """A table's only row with other values in some columns."""
+        changed = row.copy()
+        for name, value in changes.items():
+            changed[name] = pd.Series(self._cells[name].read([value], [where]), index=row.index)
+        return self._checked(changed, [where])
+
+    def _checked(self, frame: pd.DataFrame, where: Sequence[str]) -> pd.DataFrame:
+        check_reach(frame, self.training, where)
+        return frame
+
+    @property
+    def _names(self) -> list[str]:
+        return self.training.table.source_names
 
 
-def with_changes(
-    frame: pd.DataFrame, changes: Mapping[str, Any], training: TrainingRows, where: str = "changes"
-) -> pd.DataFrame:
-    """One row with other values in some columns."""
-    changed = frame.copy()
-    for column in training.table.columns:
-        for source in column.sources:
-            if source in changes:
-                cells = _series(column, source, [changes[source]], training.frame[source], where)
-                changed[source] = cells.set_axis(frame.index)
-    return changed
-
-
-def check_reach(frame: pd.DataFrame, training: TrainingRows, where: Iterable[str]) -> None:
+def check_reach(frame: pd.DataFrame, training: TrainingRows, where: Sequence[str]) -> None:
     """Refuse numbers that no sum of squares bears; ``where`` names the rows."""
-    values = training.table.values(frame)
-    names = list(where)
-    for j, column in enumerate(training.table.columns):
+    for column in training.table.columns:
         if column.is_category:
             continue
+        values = column.values(frame)
         with np.errstate(over="ignore"):
-            far = np.abs(values[:, j] / column.scale - column.offset / column.scale) > FARTHEST
+            far = np.abs(values / column.scale - column.offset / column.scale) > FARTHEST
         if far.any():
             row = int(np.flatnonzero(far)[0])
-            raise FieldError(f"{names[row]}.{column.name}", f"{values[row, j]:g} is too far from all training rows")
+            raise FieldError(f"{where[row]}.{column.name}", f"{values[row]:g} is too far from all training rows")
 
 
-def _series(column: Column, source: str, values: list[Any], seen: pd.Series, where: str) -> pd.Series:
-    many = where == "rows"
-    if column.is_group or column.kind == "number":
-        return _numbers(values, seen)
-    if column.is_category:
-        return _categories(values, seen)
-    read: Any = partial(pd.to_datetime, format="ISO8601") if column.kind == "date" else pd.to_timedelta
-    cells = []
-    for row, value in enumerate(values):
-        try:
-            cell = pd.NaT if value is None else read(value)
-        except (ValueError, OverflowError):
-            cell = pd.NaT
-        if value is not None and pd.isna(cell):
-            field = f"{where}.{row}.{source}" if many else f"{where}.{source}"
-            raise FieldError(field, f"{value!r} is not {_WAYS[column.kind]}")
-        cells.append(cell)
-    return pd.Series(cells, dtype=_common_type(cells, seen))
+class _Cells:
+    """Reads the cells of one column of the user's table."""
 
+    def __init__(self, column: Column, source: str, dtype: Any) -> None:
+        self.column = column
+        self.source = source
+        self.dtype = dtype
+        self.codes: dict[Any, int] | None = None
+        self.read: Callable[[list[Any], Sequence[str]], Any]
+        if column.is_group or column.kind == "number":
+            self.read = self._numbers
+        elif not column.is_category:
+            self.read = self._times
+        elif isinstance(dtype, pd.CategoricalDtype):
+            self.codes = {level: code for code, level in enumerate(dtype.categories)}
+            self.read = self._categories
+        elif types.is_bool_dtype(dtype):
+            self.read = self._truths
+        elif types.is_numeric_dtype(dtype):
+            self.read = self._numbers
+        else:
+            self.read = self._texts
 
-def _common_type(cells: list[Any], seen: pd.Series) -> Any:
-    """The training column's type for dates that have a zone where those have one, or object for all others."""
-    zoned = isinstance(seen.dtype, pd.DatetimeTZDtype)
-    fits = seen.dtype.kind in "mM" and all(
-        pd.isna(cell) or (getattr(cell, "tzinfo", None) is not None) == zoned for cell in cells
-    )
-    return seen.dtype if fits else object
+    def _numbers(self, values: list[Any], _: Sequence[str]) -> Any:
+        cells = np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+        whole = self.dtype.kind in "iu" and bool((np.abs(cells) < 2**53).all() and (cells % 1 == 0).all())
+        return cells.astype(np.int64) if whole else cells
 
-
-def _numbers(values: list[Any], seen: pd.Series) -> pd.Series:
-    cells = pd.Series([np.nan if value is None else float(value) for value in values], dtype=np.float64)
-    whole = types.is_integer_dtype(seen.dtype) and bool((np.abs(cells) < 2**53).all() and (cells % 1 == 0).all())
-    return cells.astype(np.int64) if whole else cells
-
-
-def _categories(values: list[Any], seen: pd.Series) -> pd.Series:
-    dtype = seen.dtype
-    if isinstance(dtype, pd.CategoricalDtype):
-        known = set(dtype.categories)
-        return pd.Series(values, dtype=dtype if all(v is None or v in known for v in values) else object)
-    if types.is_bool_dtype(dtype):
+    def _truths(self, values: list[Any], _: Sequence[str]) -> Any:
         # Missing never happened before; numbers have a word for it, and 1 and 0 are still true and false.
-        return pd.Series([np.nan if value is None else value for value in values]).astype(
-            float if None in values else bool
+        return np.array(
+            [np.nan if value is None else value for value in values], dtype=float if None in values else bool
         )
-    if types.is_string_dtype(dtype) and all(value is None or isinstance(value, str) for value in values):
-        return pd.Series(values, dtype=dtype)
-    if types.is_numeric_dtype(dtype):
-        return _numbers(values, seen)
-    return pd.Series(values, dtype=object)
+
+    def _texts(self, values: list[Any], _: Sequence[str]) -> Any:
+        plain = types.is_string_dtype(self.dtype) and all(value is None or isinstance(value, str) for value in values)
+        return pd.array(values, dtype=self.dtype) if plain else np.array(values, dtype=object)
+
+    def _categories(self, values: list[Any], _: Sequence[str]) -> Any:
+        assert self.codes is not None
+        codes = [-1 if value is None else self.codes.get(value, UNSEEN) for value in values]
+        if UNSEEN in codes:
+            return np.array(values, dtype=object)  # the explainer adds the level to those of training
+        return pd.Categorical.from_codes(codes, dtype=self.dtype)
+
+    def _times(self, values: list[Any], where: Sequence[str]) -> Any:
+        read: Any = partial(pd.to_datetime, format="ISO8601") if self.column.kind == "date" else pd.to_timedelta
+        cells = []
+        for value, place in zip(values, where, strict=True):
+            try:
+                cell = pd.NaT if value is None else read(value)
+            except (ValueError, OverflowError):
+                cell = pd.NaT
+            if value is not None and pd.isna(cell):
+                raise FieldError(f"{place}.{self.source}", f"{value[:40]!r} is not {_WAYS[self.column.kind]}")
+            cells.append(cell)
+        return pd.Series(cells, dtype=self._time_type(cells)).array
+
+    def _time_type(self, cells: list[Any]) -> Any:
+        """The training column's type for times that have a zone where those have one, or object for all others."""
+        zoned = isinstance(self.dtype, pd.DatetimeTZDtype)
+        fits = self.dtype.kind in "mM" and all(
+            pd.isna(cell) or (getattr(cell, "tzinfo", None) is not None) == zoned for cell in cells
+        )
+        return self.dtype if fits else object

@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from limis.report import cards
 from limis.report.words import printable
-from limis.serve.desk import Explained
+from limis.serve.words import Explained
 
 STATIC = {"page.css": "text/css", "page.js": "text/javascript", "icon.svg": "image/svg+xml"}
 

@@ -8,17 +8,15 @@ from urllib.parse import urlencode
 import pandas as pd
 from markupsafe import Markup
 
-from limis.class_explanations import ClassExplanations
 from limis.errors import LimisError
 from limis.explainer import LimisExplainer
 from limis.report.words import percent
 from limis.rows import TrainingRows
-from limis.serve.desk import Explained
 from limis.serve.errors import words
 from limis.serve.fields import Field, fields_of, query_for
 from limis.serve.rendering import card
 from limis.serve.what_if import WhatIf
-from limis.serve.words import Teller, neighbour_data, prediction
+from limis.serve.words import Explained, Teller, class_name, neighbour_data, prediction
 
 NEIGHBOURS = 10
 SUGGESTIONS = 3
@@ -96,10 +94,7 @@ def compare(found: Explained, changed: pd.DataFrame) -> Comparison:
     what_if = WhatIf(found, changed)
     part = what_if.part
     teller = Teller.of(part.training)
-    lines = []
-    if what_if.outputs is not None:
-        before, after = what_if.outputs
-        lines.append(("The black box says", *_outputs(found, teller, before, after)))
+    lines = _black_box(what_if, teller)
     lines.append(
         (
             "This row’s local model foresees",
@@ -117,15 +112,22 @@ def compare(found: Explained, changed: pd.DataFrame) -> Comparison:
     return Comparison(changes, lines, card(found[1:2]), said)
 
 
-def _outputs(found: Explained, teller: Teller, before: float, after: float) -> tuple[str, str]:
-    """Both outputs in words; of classes, with the one that is predicted."""
-    told = [teller.output(before), teller.output(after)]
-    for row in (0, 1):
-        said = prediction(found, row)
-        if said is not None:
-            of_all = isinstance(found, ClassExplanations)
-            told[row] = f"{said['class']}, {percent(said['probability']) if of_all else told[row]}"
-    return told[0], told[1]
+def _black_box(what_if: WhatIf, teller: Teller) -> list[tuple[str, str, str]]:
+    """What the black box says of both rows: of classes the predicted one, and the output of the explained one."""
+    if what_if.outputs is None:
+        return []
+    before, after = map(teller.output, what_if.outputs)
+    said = [prediction(what_if.found, row) for row in (0, 1)]
+    if said[0] is None or said[1] is None:
+        return [("The black box says", before, after)]
+    chances = what_if.part.chances
+    if chances is not None:
+        before, after = (percent(float(chance)) for chance in chances)
+    name = class_name(teller.box, 1)
+    return [
+        ("The black box predicts", str(said[0]["class"]), str(said[1]["class"])),
+        (f"The black box gives {name}", before, after),
+    ]
 
 
 def suggest_for(explainer: LimisExplainer, row: pd.DataFrame, target: str | None, keep: list[str]) -> SuggestionsView:

@@ -14,15 +14,17 @@ from limis.report.words import Numbers
 from limis.rows import TrainingRows
 from limis.serve.choosing import Choice, summary
 from limis.serve.desk import Desk
+from limis.serve.reading import RowReader
 from limis.serve.tables import HeldTable, Tables
 
 
 @dataclass
 class Site:
-    """The explainer's desk, the tables, and what is known of both."""
+    """The explainer's desk, the tables, the way from values to rows, and what is known of all."""
 
     desk: Desk
     tables: Tables
+    reader: RowReader
 
     @property
     def training(self) -> TrainingRows:

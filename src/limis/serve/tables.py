@@ -13,9 +13,10 @@ from limis.class_explanations import ClassExplanations
 from limis.errors import InputError, LimisError
 from limis.lines import explained_lines
 from limis.rows import TrainingRows
-from limis.serve.desk import Desk, Explained
+from limis.serve.desk import Desk
 from limis.serve.reading import check_reach
 from limis.serve.settings import Settings
+from limis.serve.words import Explained
 from limis.table_files import as_seen
 
 FIRST = "rows"  # the name of the table that the server was started with
@@ -63,7 +64,7 @@ def hold(key: str, name: str, rows: pd.DataFrame, training: TrainingRows) -> Hel
     """
     features = as_seen(rows, training.frame, name)
     features = training.table.read(rows if features.shape[1] == 0 else features)
-    check_reach(features, training, (f"{name}, row {row}" for row in range(len(rows))))
+    check_reach(features, training, [f"{name}, row {row}" for row in range(len(rows))])
     return HeldTable(key, name, rows, training.in_training_types(features))
 
 

@@ -9,8 +9,7 @@ import pandas as pd
 
 from limis.class_explanations import ClassExplanations
 from limis.explanation import Explanation, Explanations
-from limis.serve.desk import Explained
-from limis.serve.words import explanation_data, finite, prediction
+from limis.serve.words import Explained, explanation_data, finite, prediction
 
 
 @dataclass
@@ -62,11 +61,4 @@ class WhatIf:
 def both(row: pd.DataFrame, changed: pd.DataFrame) -> pd.DataFrame:
     """A row and its changed copy as one table, each under a label of its own."""
     label = row.index[0]
-    together = pd.concat([row.astype(object), changed.astype(object)]) if _differ(row, changed) else None
-    if together is None:
-        together = pd.concat([row, changed])
-    return together.set_axis(pd.Index([label, f"{label}, changed"], dtype=object))
-
-
-def _differ(row: pd.DataFrame, changed: pd.DataFrame) -> bool:
-    return not row.dtypes.equals(changed.dtypes)
+    return pd.concat([row, changed]).set_axis(pd.Index([label, f"{label}, changed"], dtype=object))

@@ -10,11 +10,12 @@ import numpy as np
 
 from limis.blackbox import BlackBox
 from limis.class_explanations import ClassExplanations
-from limis.explanation import Explanation
+from limis.explanation import Explanation, Explanations
 from limis.kinds import plain
 from limis.report.words import Numbers, percent
 from limis.rows import TrainingRows
-from limis.serve.desk import Explained
+
+Explained = Explanations | ClassExplanations
 
 
 @dataclass
@@ -62,13 +63,21 @@ def prediction(found: Explained, row: int) -> dict[str, Any] | None:
 
 
 def explanation_data(found: Explained) -> list[dict[str, Any]]:
-    """Explanations as JSON-ready data, with the prediction of a classifier; what is not finite is null."""
-    told: list[dict[str, Any]] = json.loads(found.to_json(), parse_constant=lambda _: None)
+    """Explanations as data for `as_json`, with the prediction of a classifier."""
+    told: list[dict[str, Any]]
+    if isinstance(found, ClassExplanations):
+        told = json.loads(found.to_json(), parse_constant=_nothing)
+    else:
+        told = [one.to_dict() for one in found]
     for row, one in enumerate(told):
         said = prediction(found, row)
         if said is not None:
             one["prediction"] = said
     return told
+
+
+def _nothing(_: str) -> None:
+    """What stands for NaN and infinity."""
 
 
 def neighbour_data(one: Explanation, k: int) -> list[dict[str, Any]]:
@@ -97,5 +106,9 @@ def finite(value: float | None) -> float | None:
 
 
 def as_json(data: Any) -> bytes:
-    """JSON text; a number that is not finite would be a fault, and an error."""
-    return json.dumps(data, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
+    """JSON text; a number that is not finite, of which JSON has none, is null."""
+    try:
+        text = json.dumps(data, ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        text = json.dumps(json.loads(json.dumps(data), parse_constant=_nothing), ensure_ascii=False)
+    return text.encode("utf-8", "replace")
