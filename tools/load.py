@@ -54,9 +54,8 @@ async def _ask_all(args: argparse.Namespace) -> tuple[list[float], Counter[str],
 
         async def ask(number: int, due: float) -> None:
             try:
-                answer = await client.request(
-                    *_method_and_address(args.path, number, rows), **_body(args.path, number, rows)
-                )
+                method, address = _method_and_address(args.path, number, rows)
+                answer = await client.request(method, address, **_body(args.path, number, rows))
                 if answer.status_code != 200:
                     failed[f"status {answer.status_code}"] += 1
             except httpx.HTTPError as error:

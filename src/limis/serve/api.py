@@ -4,7 +4,7 @@ from functools import partial
 from typing import Any
 
 import pandas as pd
-from fastapi import APIRouter, HTTPException, Response
+from fastapi import APIRouter, Response
 from pydantic import BaseModel
 
 from limis import __version__
@@ -38,9 +38,7 @@ def make_api(desk: Desk, reader: RowReader, settings: Settings) -> APIRouter:
     bodies = schema.requests_for(reader.training, settings)
     router = APIRouter(prefix="/api", responses=_REFUSALS)
 
-    def frame_from(rows: list[BaseModel], most: int) -> pd.DataFrame:
-        if len(rows) > most:
-            raise HTTPException(413, f"there are {len(rows):,} rows, and at most {most:,} may be sent at once")
+    def frame_from(rows: list[BaseModel]) -> pd.DataFrame:
         return reader.frame([plain_row(row) for row in rows], [f"rows.{row}" for row in range(len(rows))])
 
     @router.get("/health", summary="Whether the server answers")
@@ -53,13 +51,13 @@ def make_api(desk: Desk, reader: RowReader, settings: Settings) -> APIRouter:
 
     @router.post("/explain", response_model=schema.Explained, summary="Explain rows")
     async def explain(body: bodies.explain) -> Response:  # type: ignore[name-defined]
-        told = await desk.data(frame_from(body.rows, settings.most_rows))
+        told = await desk.data(frame_from(body.rows))
         return _json(as_json({"explanations": told}))
 
     @router.post("/neighbours", response_model=schema.Neighbours, summary="The training rows that speak for rows")
     async def neighbours(body: bodies.neighbours) -> Response:  # type: ignore[name-defined]
         tell = partial(_tell_neighbours, k=body.k)
-        return _json(await desk.explain(frame_from(body.rows, settings.most_rows), tell))
+        return _json(await desk.explain(frame_from(body.rows), tell))
 
     @router.post("/what-if", response_model=schema.Changed, summary="What a changed row gets")
     async def what_if(body: bodies.what_if) -> Response:  # type: ignore[name-defined]
@@ -70,7 +68,7 @@ def make_api(desk: Desk, reader: RowReader, settings: Settings) -> APIRouter:
 
     @router.post("/suggest", response_model=schema.Suggested, summary="Changes for which the model says something else")
     async def suggest(body: bodies.suggest) -> Response:  # type: ignore[name-defined]
-        frame = frame_from(body.rows, schema.SUGGEST_ROWS)
+        frame = frame_from(body.rows)
         told: list[dict[str, Any]] = []
         for start in range(0, len(frame), SUGGESTED_TOGETHER):
             part = frame.iloc[start : start + SUGGESTED_TOGETHER]

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 import pandas as pd
 from pandas.api import types
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, create_model
 
 from limis.columns import Column
 from limis.errors import InputError
@@ -23,6 +23,8 @@ UNSEEN = -2  # code of a level that training did not have
 
 _Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 _Text = Annotated[str, Field(strict=True, max_length=LONGEST_TEXT)]
+_DATES = {"type": "string", "maxLength": LONGEST_TEXT, "anyOf": [{"format": "date"}, {"format": "date-time"}]}
+_Date = Annotated[_Text, WithJsonSchema(_DATES)]
 _Truth = Annotated[bool, Field(strict=True)]
 _WAYS = {
     "date": "a date as text, such as 2024-12-31 or 2024-12-31T08:30:00",
@@ -64,10 +66,14 @@ def _model(name: str, training: TrainingRows, required: bool) -> type[BaseModel]
 
 def _type(column: Column) -> Any:
     """What JSON may hold for a column, null aside."""
-    if column.is_group or column.kind == "number":
+    if column.is_group:
         return _Number
+    if column.kind == "number":
+        # Told here, and checked where uploads are checked too.
+        low, high = (column.offset + way * FARTHEST * column.scale for way in (-1, 1))
+        return Annotated[_Number, WithJsonSchema({"type": "number", "minimum": low, "maximum": high})]
     if not column.is_category:
-        return _Text
+        return _Date if column.kind == "date" else _Text
     kinds = {type(level) for level in column.levels if level is not None}
     if kinds <= {str}:
         return _Text

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from fastapi import HTTPException
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
 from limis.rows import TrainingRows
 from limis.serve.reading import changes_model, row_model
@@ -124,12 +125,12 @@ class Requests(NamedTuple):
 def requests_for(training: TrainingRows, settings: Settings) -> Requests:
     """Bodies with exactly the columns that the explainer knows."""
     row = row_model(training)
-    rows = (list[row], _rows_field(settings.most_rows))  # type: ignore[valid-type]
+    rows = _rows_field(row, settings.most_rows)
     whole = Field(3, ge=1, le=MOST_SUGGESTIONS, description="suggestions a row")
     suggest = create_model(
         "SuggestRequest",
         __config__=_STRICT,
-        rows=(list[row], _rows_field(SUGGEST_ROWS)),  # type: ignore[valid-type]
+        rows=_rows_field(row, SUGGEST_ROWS),
         target=(_End, Field(None, description='a class, or for values a level such as "> 100", "up" or "down"')),
         immutable=(list[_Name], Field(default_factory=list, description="columns that may not change")),
         ranges=(
@@ -155,6 +156,13 @@ def requests_for(training: TrainingRows, settings: Settings) -> Requests:
     )
 
 
-def _rows_field(most: int) -> Any:
-    # The most is told here and checked by hand: too many rows are a 413, not a 422.
-    return Field(min_length=1, description=f"at most {most:,} rows", json_schema_extra={"maxItems": most})
+def _rows_field(row: type[BaseModel], most: int) -> Any:
+    """A list of rows, counted before any of them is looked into: too many are a 413, not a 422 about each."""
+
+    def counted(given: Any) -> Any:
+        if isinstance(given, list) and len(given) > most:
+            raise HTTPException(413, f"there are {len(given):,} rows, and at most {most:,} may be sent at once")
+        return given
+
+    told = Field(min_length=1, description=f"at most {most:,} rows", json_schema_extra={"maxItems": most})
+    return Annotated[list[row], BeforeValidator(counted)], told  # type: ignore[valid-type]
