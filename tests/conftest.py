@@ -35,6 +35,8 @@ class Grants:
     def predict_proba(self, rows):
         score = 0.08 * (rows["age"] - 40) + 0.5 * rows[f"pay {MARKUP}"].fillna(0)
         score += np.where(rows["job"] == IMAGE, 1.5, -0.5) + np.where(rows["member"].astype(float) == 1, 0.7, 0)
+        # What no straight line follows, so that not all explanations are trusted.
+        score += np.where(rows["job"] == "nurse", 2 * np.sin(3 * rows["age"]), 0)
         score += 0.3 * (pd.to_datetime(rows["since"]) - pd.Timestamp("2020-01-01")).dt.days / 365
         chance = 1 / (1 + np.exp(-np.asarray(score, dtype=float)))
         return np.column_stack([1 - chance, chance])

@@ -67,7 +67,8 @@ def run(args: argparse.Namespace) -> int:
     check_input(args.explainer)
     token = args.token or os.environ.get("LIMIS_TOKEN") or None
     alone = serve.is_loopback(args.host)
-    if token is None and not alone:
+    made = token is None and not alone
+    if made:
         token = secrets.token_urlsafe(24)
     settings = serve.Settings(token=token, hosts=(*LOOPBACK_NAMES, args.host.lower()) if alone else None)
     explainer = store.load(
@@ -78,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
 
     def ready(address: str) -> None:
         print(f"limis serves {args.explainer} at {address}/ (Ctrl+C stops it)", flush=True)
-        if token is not None and args.token is None and "LIMIS_TOKEN" not in os.environ:
+        if made:
             print(f"token: {token}\nopen {address}/?token={token}", flush=True)
 
     with suppress(KeyboardInterrupt):  # the usual end of a server

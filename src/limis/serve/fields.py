@@ -53,7 +53,8 @@ def _field(training: TrainingRows, j: int, column: Column, row: pd.DataFrame, va
 
 
 def _text(cell: Any) -> str:
-    return f"{cell:.17g}" if isinstance(cell, float) and f"{cell:.15g}" != repr(cell) else str(cell).removesuffix(".0")
+    """A cell as one would type it, with every digit that counts."""
+    return str(cell).removesuffix(" 00:00:00") if isinstance(cell, str) else str(cell).removesuffix(".0")
 
 
 def read_changes(training: TrainingRows, fields: list[Field], given: Mapping[str, str]) -> dict[str, Any]:
