@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 import warnings
 from collections import deque
 from collections.abc import Callable
@@ -29,6 +30,8 @@ Data = list[dict[str, Any]]
 T = TypeVar("T")
 
 MOST_TOGETHER = 256  # rows
+# Seconds between batches. Whoever asks alone never waits for it; many, who do, share what a batch costs.
+GATHER = 0.02
 
 
 class BusyError(RuntimeError):
@@ -118,7 +121,9 @@ class Desk:
     def _serve(self) -> None:
         with one_thread(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
+            last = -GATHER
             while True:
+                time.sleep(max(0.0, last + GATHER - time.monotonic()))
                 with self._something:
                     while not (self._closed or self._errands or self._work or self._patient):
                         self._something.wait()
@@ -131,6 +136,7 @@ class Desk:
                         work = self._patient.popleft()
                 if batch:
                     self._explain(batch)
+                    last = time.monotonic()
                 if work is not None:
                     _settle(work.answer, work.do)
 

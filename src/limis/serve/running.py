@@ -37,6 +37,7 @@ def run(app: Any, host: str, port: int, ready: Callable[[str], None]) -> None:
         server_header=False,
         proxy_headers=False,
         timeout_graceful_shutdown=5,
+        timeout_keep_alive=75,  # longer than clients keep connections: one closed while it is used again is an error
     )
     ready(f"http://{shown}:{listening.getsockname()[1]}")
     uvicorn.Server(config).run(sockets=[listening])
