@@ -101,7 +101,18 @@ def test_rows_that_have_the_target_already_say_so(client):
     high = {**ROW, "age": 79, "job": IMAGE, PAY: 4.0}
     answer = client.post("/api/suggest", json={"rows": [high], "target": f"yes {MARKUP}"})
     assert answer.status_code == 200
-    assert "already" in answer.json()["suggestions"][0]["reason"]
+    assert answer.json()["suggestions"][0]["reason"] == "it has the target already"
+
+
+def test_many_rows_are_answered_in_their_order(client, served_explainer, served_rows):
+    frame = pd.concat([served_rows, served_rows], ignore_index=True)
+    rows = json.loads(frame.assign(since=frame["since"].astype(str)).to_json(orient="records"))
+    told = client.post("/api/explain", json={"rows": rows}).json()["explanations"]
+    assert [one["row"] for one in told] == list(range(240))
+    expected = served_explainer.explain(frame).local_predictions
+    np.testing.assert_allclose([one["local_prediction"] for one in told], expected)
+    near = client.post("/api/neighbours", json={"rows": rows, "k": 1}).json()["neighbours"]
+    assert [len(one) for one in near] == [1] * 240
 
 
 def test_metadata_tells_columns_classes_and_limits(client):
@@ -306,7 +317,14 @@ def test_groups_have_a_cell_for_every_column(client):
 
 
 def test_what_is_not_there_is_not_found(client):
-    for path in ("/tables/other", "/tables/rows/rows/5000", "/static/other.js", "/nothing", "/tables/rows/rows/-1"):
+    for path in (
+        "/tables/other",
+        "/tables/rows/rows/5000",
+        "/static/other.js",
+        "/nothing",
+        "/tables/rows/rows/-1",
+        f"/tables/rows/rows/{'9' * 5000}",
+    ):
         assert client.get(path).status_code == 404
 
 
@@ -381,6 +399,8 @@ def test_downloads_follow_the_choice(client):
         (b"age,age\n1,2\n", "more than once"),
         (b'age,"job\n1,2', "line"),
         (b"age\n", "no rows"),
+        (b"age\n" + b"1\n" * 200_000, "200,001 lines"),
+        (b"age," * 20_000 + b"job\n1\n", "20,001 columns"),
     ],
 )
 def test_an_upload_that_cannot_be_read_says_why(client, text, words):

@@ -128,6 +128,28 @@ def test_too_many_waiting_requests_are_refused_and_a_closed_desk_refuses_all(exp
     asyncio.run(all_of_them())
 
 
+def test_what_cannot_be_told_is_an_error_and_not_the_end(explainer, frame, monkeypatch):
+    desk = Desk(explainer, most_waiting=100)
+
+    def fails(_):
+        raise KeyError("no data")
+
+    monkeypatch.setattr("limis.serve.desk.explanation_data", fails)
+
+    async def all_of_them():
+        tasks = [asyncio.create_task(desk.data(frame.iloc[[row]])) for row in (0, 1)]
+        tasks.append(asyncio.create_task(desk.explain(frame.iloc[[2]], lambda found: found[0].label)))
+        await asyncio.sleep(0.01)
+        desk.open()
+        return await asyncio.gather(*tasks, return_exceptions=True)
+
+    first, second, label = asyncio.run(all_of_them())
+    desk.close()
+    assert isinstance(first, KeyError)
+    assert isinstance(second, KeyError)
+    assert label == 2
+
+
 def test_errors_of_other_work_come_back_to_whoever_waits(explainer):
     desk = Desk(explainer, most_waiting=10)
     desk.open()

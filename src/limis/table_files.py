@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import TextIO
@@ -113,7 +114,7 @@ def _check_csv(file: TextIO, path: str) -> None:
         header = next(lines, [])
         if not any(name.strip() for name in header):
             raise InputError(f"{path} is empty: a first line with the column names is expected")
-        repeated = sorted({name for name in header if header.count(name) > 1})
+        repeated = sorted(name for name, n in Counter(header).items() if n > 1)
         if repeated:
             raise InputError(f"{path} has the column {repeated[0]!r} more than once; rename or remove one")
         started = lines.line_num

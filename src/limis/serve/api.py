@@ -1,10 +1,12 @@
 """The REST interface: explain, what-if, suggest, neighbours, metadata, health."""
 
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any
 
 import pandas as pd
 from fastapi import APIRouter, Response
+from fastapi.concurrency import run_in_threadpool
 from pydantic import BaseModel
 
 from limis import __version__
@@ -17,7 +19,8 @@ from limis.serve.settings import Settings
 from limis.serve.what_if import WhatIf, both
 from limis.serve.words import Explained, as_json, finite, neighbour_data
 
-SUGGESTED_TOGETHER = 8  # rows: between them others have their turn
+EXPLAINED_TOGETHER, SUGGESTED_TOGETHER = 100, 8  # rows: between them others have their turn
+HAS_TARGET = "it has the target already"
 _REFUSALS: dict[int | str, dict[str, Any]] = {
     status: {"model": schema.Problems, "description": why}
     for status, why in {
@@ -51,13 +54,14 @@ def make_api(desk: Desk, reader: RowReader, settings: Settings) -> APIRouter:
 
     @router.post("/explain", response_model=schema.Explained, summary="Explain rows")
     async def explain(body: bodies.explain) -> Response:  # type: ignore[name-defined]
-        told = await desk.data(frame_from(body.rows))
-        return _json(as_json({"explanations": told}))
+        told = await _in_parts(frame_from(body.rows), EXPLAINED_TOGETHER, desk.data)
+        return _json(await _as_json({"explanations": told}, len(told)))
 
     @router.post("/neighbours", response_model=schema.Neighbours, summary="The training rows that speak for rows")
     async def neighbours(body: bodies.neighbours) -> Response:  # type: ignore[name-defined]
-        tell = partial(_tell_neighbours, k=body.k)
-        return _json(await desk.explain(frame_from(body.rows), tell))
+        near = partial(desk.explain, tell=partial(_tell_neighbours, k=body.k))
+        told = await _in_parts(frame_from(body.rows), EXPLAINED_TOGETHER, near)
+        return _json(await _as_json({"neighbours": told}, len(told)))
 
     @router.post("/what-if", response_model=schema.Changed, summary="What a changed row gets")
     async def what_if(body: bodies.what_if) -> Response:  # type: ignore[name-defined]
@@ -68,11 +72,10 @@ def make_api(desk: Desk, reader: RowReader, settings: Settings) -> APIRouter:
 
     @router.post("/suggest", response_model=schema.Suggested, summary="Changes for which the model says something else")
     async def suggest(body: bodies.suggest) -> Response:  # type: ignore[name-defined]
-        frame = frame_from(body.rows)
-        told: list[dict[str, Any]] = []
-        for start in range(0, len(frame), SUGGESTED_TOGETHER):
-            part = frame.iloc[start : start + SUGGESTED_TOGETHER]
-            told += await desk.do(partial(_suggest, desk, part, body))
+        async def of_part(part: pd.DataFrame) -> list[Any]:
+            return await desk.do(partial(_suggest, desk, part, body))
+
+        told = await _in_parts(frame_from(body.rows), SUGGESTED_TOGETHER, of_part)
         return _json(as_json({"suggestions": told}))
 
     return router
@@ -82,8 +85,23 @@ def _json(text: bytes) -> Response:
     return Response(text, media_type="application/json")
 
 
-def _tell_neighbours(found: Explained, k: int) -> bytes:
-    return as_json({"neighbours": [neighbour_data(one, k) for one in found]})
+async def _in_parts(
+    frame: pd.DataFrame, size: int, ask: Callable[[pd.DataFrame], Coroutine[Any, Any, list[Any]]]
+) -> list[Any]:
+    """What is told of all rows, asked for a few at a time."""
+    told = []
+    for start in range(0, len(frame), size):
+        told += await ask(frame.iloc[start : start + size])
+    return told
+
+
+async def _as_json(data: Any, n_rows: int) -> bytes:
+    """JSON text; that of many rows is made where it keeps nobody waiting."""
+    return as_json(data) if n_rows <= EXPLAINED_TOGETHER else await run_in_threadpool(as_json, data)
+
+
+def _tell_neighbours(found: Explained, k: int) -> list[list[dict[str, Any]]]:
+    return [neighbour_data(one, k) for one in found]
 
 
 def _tell_what_if(found: Explained, changed: pd.DataFrame) -> bytes:
@@ -104,7 +122,7 @@ def _suggest(desk: Desk, part: pd.DataFrame, body: Any) -> list[dict[str, Any]]:
         if "there is nothing to suggest" not in str(error):
             raise
         # Rows that have the target already are no error where each row has an answer of its own.
-        return [{"row": plain(label), "suggestions": [], "reason": str(error)} for label in part.index]
+        return [{"row": plain(label), "suggestions": [], "reason": HAS_TARGET} for label in part.index]
 
 
 def _metadata(desk: Desk, settings: Settings) -> schema.Metadata:

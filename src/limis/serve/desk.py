@@ -150,28 +150,28 @@ class Desk:
         return batch
 
     def _explain(self, batch: list[_Errand]) -> None:
-        if len(batch) > 1:
-            try:
-                found = self.explainer.explain(pd.concat([errand.frame for errand in batch], ignore_index=True))
-            except Exception:  # noqa: BLE001 - whosever rows it was, they are told so below, where each is alone
-                found = None
-            if found is not None:
-                self._tell(found, batch)
-                return
-        for errand in batch:
-            _settle(errand.answer, partial(self._alone, errand))
+        try:
+            answers = self._together(batch) if len(batch) > 1 else None
+        except Exception:  # noqa: BLE001 - whosever rows it was, they are told so below, where each is alone
+            answers = None
+        for place, errand in enumerate(batch):
+            _settle(errand.answer, partial(self._alone, errand) if answers is None else answers[place])
 
-    def _tell(self, found: Explained, batch: list[_Errand]) -> None:
+    def _together(self, batch: list[_Errand]) -> list[Callable[[], Any]]:
+        """What each errand is to be told, of rows that were explained as one table."""
+        found = self.explainer.explain(pd.concat([errand.frame for errand in batch], ignore_index=True))
         ends = np.cumsum([len(errand.frame) for errand in batch])
         rows = [np.arange(end - len(errand.frame), end) for end, errand in zip(ends.tolist(), batch, strict=True)]
-        as_data = [(errand, own) for errand, own in zip(batch, rows, strict=True) if errand.tell is None]
-        if as_data:
-            told = iter(explanation_data(found[np.concatenate([own for _, own in as_data])]))
-            for errand, own in as_data:
-                _settle(errand.answer, partial(_relabelled, list(islice(told, len(own))), errand.frame.index))
+        as_data = [own for errand, own in zip(batch, rows, strict=True) if errand.tell is None]
+        told = iter(explanation_data(found[np.concatenate(as_data)]) if as_data else [])
+        answers: list[Callable[[], Any]] = []
         for errand, own in zip(batch, rows, strict=True):
-            if errand.tell is not None:
-                _settle(errand.answer, partial(errand.tell, _labelled(found[own], errand.frame.index)))
+            index = errand.frame.index
+            if errand.tell is None:
+                answers.append(partial(_relabelled, list(islice(told, len(own))), index))
+            else:
+                answers.append(partial(errand.tell, _labelled(found[own], index)))
+        return answers
 
     def _alone(self, errand: _Errand) -> Any:
         return (errand.tell or explanation_data)(self.explainer.explain(errand.frame))

@@ -56,6 +56,7 @@ def make_exchange(site: Site) -> APIRouter:
     async def upload(request: Request) -> Response:
         try:
             name, data = await _uploaded(request)
+            site.tables.check_text(data, name)
             rows = await run_in_threadpool(read_csv_bytes, data, name, training.frame)
             table = await site.tables.add(name, rows)
         except LimisError as error:

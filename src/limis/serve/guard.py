@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from limis.serve.settings import Settings
 
-COOKIE = "limis-session"
+COOKIE = "limis-session"  # and the port: browsers share cookies among all ports of a machine
 OPEN_PATHS = ("/api/health", "/login", "/static/")  # nothing there tells of the data
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -85,7 +85,7 @@ class Guard:
         kind, _, given = headers.get("authorization", "").partition(" ")
         if kind.lower() == "bearer" and self.knows(given.strip()):
             return None
-        if hmac.compare_digest(_cookie(headers).encode("utf-8", "replace"), self.session.encode()):
+        if hmac.compare_digest(_cookie(headers, _cookie_name(scope)).encode("utf-8", "replace"), self.session.encode()):
             return None
         if scope["path"].startswith("/api/") or scope["path"] == "/openapi.json":
             return _Refusal(401, "a token is needed: Authorization: Bearer TOKEN", {"WWW-Authenticate": "Bearer"})
@@ -95,14 +95,14 @@ class Guard:
             # The token leaves the address at once: addresses are kept in histories and logs.
             rest = urlencode([pair for pair in query if pair[0] != "token"])
             return _Refusal(
-                303, "", {"Location": path + (f"?{rest}" if rest else ""), "Set-Cookie": self.cookie(headers)}
+                303, "", {"Location": path + (f"?{rest}" if rest else ""), "Set-Cookie": self.cookie(scope)}
             )
         return _Refusal(303, "", {"Location": f"/login?next={path}"})
 
-    def cookie(self, headers: Headers) -> str:
+    def cookie(self, scope: Scope) -> str:
         """The cookie that lets a browser in."""
-        secure = "; Secure" if headers.get("x-forwarded-proto") == "https" else ""
-        return f"{COOKIE}={self.session}; HttpOnly; SameSite=Lax; Path=/{secure}"
+        secure = "; Secure" if Headers(scope=scope).get("x-forwarded-proto") == "https" else ""
+        return f"{_cookie_name(scope)}={self.session}; HttpOnly; SameSite=Lax; Path=/{secure}"
 
 
 class _Refusal:
@@ -173,9 +173,14 @@ def _is_json(headers: Headers) -> bool:
     return headers.get("content-type", "").partition(";")[0].strip().lower() == "application/json"
 
 
-def _cookie(headers: Headers) -> str:
+def _cookie_name(scope: Scope) -> str:
+    server = scope.get("server") or ("", 0)
+    return f"{COOKIE}-{server[1]}"
+
+
+def _cookie(headers: Headers, name: str) -> str:
     try:
-        found = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+        found = SimpleCookie(headers.get("cookie", "")).get(name)
     except CookieError:
         return ""
     return "" if found is None else found.value

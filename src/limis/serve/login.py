@@ -27,7 +27,7 @@ def make_login() -> APIRouter:
             return RedirectResponse(target, 303)
         if not guard.knows(token.strip()[:LONGEST_TOKEN]):
             return page("login.html", status=403, wrong=True, next=target)
-        return RedirectResponse(target, 303, {"Set-Cookie": guard.cookie(request.headers)})
+        return RedirectResponse(target, 303, {"Set-Cookie": guard.cookie(request.scope)})
 
     return router
 

@@ -17,7 +17,7 @@ from limis.serve.what_if import both
 
 def make_looking(site: Site) -> APIRouter:
     """The routes; those of parts of a page are for its script."""
-    router = APIRouter(include_in_schema=False, prefix="/tables/{key}/rows/{row:int}")
+    router = APIRouter(include_in_schema=False, prefix="/tables/{key}/rows/{row}")
     desk, training = site.desk, site.training
 
     async def compared(own: pd.DataFrame, query: QueryParams) -> Comparison | None:
@@ -33,15 +33,15 @@ def make_looking(site: Site) -> APIRouter:
         )
 
     @router.get("")
-    async def row(request: Request, key: str, row: int) -> Response:
+    async def row(request: Request, key: str, row: str) -> Response:
         table, query = site.table(key), request.query_params
-        own = site.row(table, row)
+        number, own = site.row(table, row)
         view = await desk.explain(own, view_row)
         return page(
             "row.html",
             site.shared,
             table=table,
-            row=row,
+            row=number,
             view=view,
             given={field.key: query.get(field.key, field.value) for field in view.fields},
             comparison=await compared(own, query),
@@ -51,14 +51,14 @@ def make_looking(site: Site) -> APIRouter:
         )
 
     @router.get("/what-if")
-    async def what_if(request: Request, key: str, row: int) -> Response:
-        own = site.row(site.table(key), row)
+    async def what_if(request: Request, key: str, row: str) -> Response:
+        _, own = site.row(site.table(key), row)
         return page("what_if.html", comparison=await compared(own, request.query_params))
 
     @router.get("/suggestions")
-    async def suggestions(request: Request, key: str, row: int) -> Response:
+    async def suggestions(request: Request, key: str, row: str) -> Response:
         table = site.table(key)
-        own = site.row(table, row)
-        return page("suggestions.html", suggested=await suggested(own, request.query_params), table=table, row=row)
+        number, own = site.row(table, row)
+        return page("suggestions.html", suggested=await suggested(own, request.query_params), table=table, row=number)
 
     return router

@@ -17,6 +17,8 @@ from limis.serve.desk import Desk
 from limis.serve.reading import RowReader
 from limis.serve.tables import HeldTable, Tables
 
+LONGEST_NUMBER = 10  # digits
+
 
 @dataclass
 class Site:
@@ -66,11 +68,12 @@ class Site:
             )
         return found
 
-    def row(self, table: HeldTable, row: int) -> pd.DataFrame:
-        """One row as a table, or an answer that there is none."""
-        if row >= len(table):
-            raise HTTPException(404, f"{table.name} has {len(table):,} rows, counted from 0, so there is no row {row}")
-        return table.features.iloc[[row]]
+    def row(self, table: HeldTable, row: str) -> tuple[int, pd.DataFrame]:
+        """The number that an address has, and that row as a table; or an answer that there is none."""
+        known = row.isascii() and row.isdecimal() and len(row) <= LONGEST_NUMBER and int(row) < len(table)
+        if not known:
+            raise HTTPException(404, f"{table.name} has {len(table):,} rows, counted from 0, and no such row")
+        return int(row), table.features.iloc[[int(row)]]
 
     def chosen(self, table: HeldTable, choice: Choice) -> pd.DataFrame:
         """A line for each of the rows that a visitor asked for."""

@@ -21,6 +21,8 @@ from limis.table_files import as_seen
 
 FIRST = "rows"  # the name of the table that the server was started with
 TOGETHER = 100  # rows explained at a time: between them others have their turn
+MOST_COLUMNS = 10_000
+LINES_A_ROW = 10  # that a row with texts of several lines may have
 
 
 @dataclass(eq=False)
@@ -94,6 +96,15 @@ class Tables:
         most = self._settings.upload_rows
         if len(rows) > most:
             raise InputError(f"{name} has {len(rows):,} rows, and at most {most:,} can be held; send fewer at a time")
+
+    def check_text(self, data: bytes, name: str) -> None:
+        """Refuse, before it is read, a text of far more lines or columns than may be held."""
+        lines, columns = data.count(b"\n"), data.partition(b"\n")[0].count(b",") + 1
+        if columns > MOST_COLUMNS:
+            raise InputError(f"{name} has {columns:,} columns, and at most {MOST_COLUMNS:,} are read")
+        if lines > LINES_A_ROW * self._settings.upload_rows:
+            most = self._settings.upload_rows
+            raise InputError(f"{name} has {lines:,} lines, and at most {most:,} rows can be held; send fewer at a time")
 
     async def add(self, name: str, rows: pd.DataFrame) -> HeldTable:
         """Hold an upload under a key that cannot be guessed; its first rows are explained before this returns."""
