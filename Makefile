@@ -21,7 +21,8 @@ test: $(DEV_READY)
 
 # The tests of the web page need a browser, and are skipped where there is none.
 browser:
-	@command -v chromium chromium-browser google-chrome google-chrome-stable > /dev/null || \
+	@for name in chromium chromium-browser google-chrome google-chrome-stable; do \
+			command -v $$name > /dev/null && exit 0; done; \
 		if [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; then \
 			apt-get update -q && apt-get install -qy --no-install-recommends chromium; \
 		else echo "there is no browser, and it cannot be installed from here; install Chromium"; exit 1; fi
