@@ -9,7 +9,7 @@ PINS := pyproject.toml constraints.txt
 DEMO_READY := $(VENV)/.installed-demo
 DEV_READY := $(VENV)/.installed-dev
 
-.PHONY: demo test lint format clean
+.PHONY: demo test browser lint format clean
 .DEFAULT_GOAL := demo
 
 demo: $(DEMO_READY)
@@ -18,6 +18,14 @@ demo: $(DEMO_READY)
 # Two workers of one thread each: torch would otherwise start as many threads as cores in both.
 test: $(DEV_READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+
+# The tests of the web page need a browser, and are skipped where there is none.
+browser:
+	@for name in chromium chromium-browser google-chrome google-chrome-stable; do \
+			command -v $$name > /dev/null && exit 0; done; \
+		if [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; then \
+			apt-get update -q && apt-get install -qy --no-install-recommends chromium; \
+		else echo "there is no browser, and it cannot be installed from here; install Chromium"; exit 1; fi
 
 lint: $(DEV_READY)
 	$(BIN)/ruff check .

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -110,7 +111,7 @@ class TrainingRows:
         # What is left of a constant is rounding.
         return deviation * largest if deviation > 8 * np.finfo(np.float64).eps else 0.0
 
-    @property
+    @cached_property
     def feature_deviation(self) -> np.ndarray:
         """Standard deviation of every feature over the training rows."""
         return self.features.double().numpy().std(axis=0)

@@ -5,22 +5,16 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-import pandas as pd
-
 from limis.class_explanations import ClassExplanations
 from limis.cli.opening import add_arguments, features_of, open_explainer
 from limis.cli.options import positive
-from limis.cli.tables import (
-    WRITABLE,
-    check_names,
-    read_table,
-    take_column,
-    write_explanations,
-)
+from limis.cli.tables import WRITABLE, check_names, take_column, write_explanations
 from limis.cli.text import render
 from limis.errors import InputError
 from limis.explainer import LimisExplainer
 from limis.explanation import Explanations
+from limis.lines import line_names
+from limis.table_files import read_table
 
 # Fewer rows than this are explained before a progress bar could be read.
 ROWS_WORTH_A_BAR = 500
@@ -89,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
     rows = read_table(args.rows, like=training.frame)
     if args.output_file is not None and args.output_file.suffix.lower() in (".csv", ".parquet"):
         several = bool(explainer.by_class_) and args.one_class is None
-        _check_names(rows, training.table.names, args.rows, several)
+        check_names(rows, line_names(training.table.names, several), args.rows, ".json or .html")
     outputs = None if args.outputs is None else take_column(rows.copy(), args.outputs, args.rows, "--outputs")
     features = features_of(rows, explainer, args.rows)
     explainer.verbose = int(not args.quiet and len(rows) > ROWS_WORTH_A_BAR)
@@ -104,15 +98,6 @@ def run(args: argparse.Namespace) -> int:
     if not args.quiet:
         _report(found, explainer, outputs is not None, args.output_file)
     return 0
-
-
-def _check_names(rows: pd.DataFrame, columns: list[str], path: Path, several: bool) -> None:
-    """Refuse rows with a column that the output would have twice."""
-    own = {"model_output", "local_prediction", "base_value", "neighbourhood_shift", "error", "neighbourhood_error"}
-    own |= {"change_error_bound", "gain", "effective_rows", "trusted", "reasons", "fixed_here", "unknown_here"}
-    own |= {f"contribution: {name}" for name in columns}
-    own |= {"class", "predicted", "probability"} if several else set()
-    check_names(rows, own, path, ".json or .html")
 
 
 def of_class(found: Explanations | ClassExplanations, label: str) -> Explanations:

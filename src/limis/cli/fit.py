@@ -12,10 +12,11 @@ import pandas as pd
 from limis.cli.models import MODEL_HELP, TRUST_HELP, load_model, travels
 from limis.cli.options import positive, seed
 from limis.cli.summary import default_model_lines, fit_lines
-from limis.cli.tables import as_seen, check_input, check_output, drop_columns, read_table, take_column
+from limis.cli.tables import check_output, drop_columns, take_column
 from limis.default_model import read_target, train_default_model
 from limis.errors import InputError
 from limis.explainer import LimisExplainer
+from limis.table_files import as_seen, check_input, read_table
 
 DESCRIPTION = """\
 Learn which training rows matter for which row, and write the explainer to one file.

@@ -10,8 +10,8 @@ from typing import Any
 
 import joblib
 
-from limis.cli.tables import check_input
 from limis.errors import InputError, require
+from limis.table_files import check_input
 
 XGBOOST, LIGHTGBM, PICKLED = (".json", ".ubj"), (".txt",), (".joblib", ".pkl", ".pickle")
 MODEL_HELP = (

@@ -9,8 +9,9 @@ import pandas as pd
 
 from limis import store
 from limis.cli.models import MODEL_HELP, TRUST_HELP, load_model
-from limis.cli.tables import as_seen, check_input, check_output
+from limis.cli.tables import check_output
 from limis.explainer import LimisExplainer
+from limis.table_files import as_seen, check_input
 
 
 def add_arguments(

@@ -11,12 +11,13 @@ from limis.class_explanations import ClassExplanations
 from limis.cli.explain import of_class
 from limis.cli.opening import add_arguments, features_of, open_explainer
 from limis.cli.options import positive
-from limis.cli.tables import read_table, take_column
+from limis.cli.tables import take_column
 from limis.cli.wishes import add_wishes, is_wished, names, need_model, read_wishes
 from limis.errors import InputError
 from limis.explainer import LimisExplainer
 from limis.explanation import Explanations
 from limis.suggest import suggest
+from limis.table_files import read_table
 
 WRITABLE = (".html",)
 # Fewer rows than this are explained before a progress bar could be read.

@@ -8,11 +8,12 @@ from pathlib import Path
 import pandas as pd
 
 from limis.cli.opening import add_arguments, features_of, open_explainer
-from limis.cli.tables import check_names, read_table, replacing
+from limis.cli.tables import check_names, replacing
 from limis.cli.wishes import add_wishes, need_model, read_wishes
 from limis.report.words import printable
 from limis.suggest import Suggestions
 from limis.suggest.result import LINE_COLUMNS
+from limis.table_files import read_table
 
 WRITABLE = (".csv", ".parquet", ".json")
 # Fewer rows than this are searched before a progress bar could be read.

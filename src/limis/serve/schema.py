@@ -1,0 +1,168 @@
+"""What REST requests hold and what answers look like, made for the columns of one explainer."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, NamedTuple
+
+from fastapi import HTTPException
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
+
+from limis.rows import TrainingRows
+from limis.serve.reading import changes_model, row_model
+from limis.serve.settings import Settings
+
+MOST_NEIGHBOURS = 100
+MOST_SUGGESTIONS = 20
+MOST_QUERIES = 10_000
+SUGGEST_ROWS = 100  # a suggestion costs many questions to the black box
+
+_Whole = Annotated[int, Field(strict=True)]
+_Name = Annotated[str, Field(strict=True, max_length=1000)]
+_End = Annotated[float, Field(strict=True, allow_inf_nan=False)] | _Name | Annotated[bool, Field(strict=True)] | None
+_STRICT = ConfigDict(extra="forbid")
+
+
+class Problem(BaseModel):
+    """One thing that is wrong with a request."""
+
+    field: str = Field(description="where, such as rows.0.age; empty where it is no single field")
+    message: str
+
+
+class Problems(BaseModel):
+    """Why a request was refused."""
+
+    detail: list[Problem]
+
+
+class Health(BaseModel):
+    """Whether the server answers."""
+
+    status: str
+
+
+class ColumnInfo(BaseModel):
+    """A column that rows have."""
+
+    name: str
+    kind: str
+    levels: list[Any] | None = None
+    sources: list[str] = Field(description="the column's names in a row; several where dummies stand for one column")
+
+
+class Metadata(BaseModel):
+    """What is explained, and how well."""
+
+    version: str
+    surrogate: str
+    scale: str = Field(description="of outputs: value, logit, probability, or centred log-probability")
+    classes: list[Any] | None
+    training_rows: int
+    skill: float | None = Field(description="skill on changes, measured on held-out rows at fit")
+    nse: float | None
+    has_model: bool = Field(description="whether there is a model to ask: without it there are no suggestions")
+    columns: list[ColumnInfo]
+    limits: dict[str, int]
+
+
+class Answer(BaseModel):
+    """One explanation; with more than two classes, `classes` has one of each."""
+
+    model_config = ConfigDict(extra="allow")
+    row: int | str
+
+
+class Explained(BaseModel):
+    """One explanation a row."""
+
+    explanations: list[Answer]
+
+
+class Changed(BaseModel):
+    """What a changed row gets; outputs are null where there is no model to ask."""
+
+    model_output_before: float | None
+    model_output_after: float | None
+    prediction_before: dict[str, Any] | None
+    prediction_after: dict[str, Any] | None
+    foreseen_before: float | None = Field(description="the row's own local model, at the row")
+    foreseen_after: float | None = Field(description="the row's own local model, at the changed row")
+    explanation_before: Answer
+    explanation_after: Answer
+
+
+class Neighbour(BaseModel):
+    """A training row and how much it counts."""
+
+    position: int
+    row: Any
+    weight: float
+    model_output: float | None
+    values: dict[str, str]
+
+
+class Neighbours(BaseModel):
+    """The training rows that speak most for each explanation."""
+
+    neighbours: list[list[Neighbour]]
+
+
+class Suggested(BaseModel):
+    """Suggestions for each row."""
+
+    suggestions: list[dict[str, Any]]
+
+
+class Requests(NamedTuple):
+    """The bodies of requests."""
+
+    explain: type[BaseModel]
+    neighbours: type[BaseModel]
+    what_if: type[BaseModel]
+    suggest: type[BaseModel]
+
+
+def requests_for(training: TrainingRows, settings: Settings) -> Requests:
+    """Bodies with exactly the columns that the explainer knows."""
+    row = row_model(training)
+    rows = _rows_field(row, settings.most_rows)
+    whole = Field(3, ge=1, le=MOST_SUGGESTIONS, description="suggestions a row")
+    suggest = create_model(
+        "SuggestRequest",
+        __config__=_STRICT,
+        rows=_rows_field(row, SUGGEST_ROWS),
+        target=(_End, Field(None, description='a class, or for values a level such as "> 100", "up" or "down"')),
+        immutable=(list[_Name], Field(default_factory=list, description="columns that may not change")),
+        ranges=(
+            dict[_Name, list[_End]],
+            Field(default_factory=dict, description="low and high of a number, or levels of a category"),
+        ),
+        directions=(dict[_Name, _Name], Field(default_factory=dict, description='"up" or "down" for numbers')),
+        n=(_Whole, whole),
+        max_queries=(_Whole, Field(1000, ge=1, le=MOST_QUERIES, description="questions to the model a row")),
+    )
+    return Requests(
+        explain=create_model("ExplainRequest", __config__=_STRICT, rows=rows),
+        neighbours=create_model(
+            "NeighboursRequest",
+            __config__=_STRICT,
+            rows=rows,
+            k=(_Whole, Field(10, ge=1, le=MOST_NEIGHBOURS, description="training rows for each row")),
+        ),
+        what_if=create_model(
+            "WhatIfRequest", __config__=_STRICT, row=(row, ...), changes=(changes_model(training), ...)
+        ),
+        suggest=suggest,
+    )
+
+
+def _rows_field(row: type[BaseModel], most: int) -> Any:
+    """A list of rows, counted before any of them is looked into: too many are a 413, not a 422 about each."""
+
+    def counted(given: Any) -> Any:
+        if isinstance(given, list) and len(given) > most:
+            raise HTTPException(413, f"there are {len(given):,} rows, and at most {most:,} may be sent at once")
+        return given
+
+    told = Field(min_length=1, description=f"at most {most:,} rows", json_schema_extra={"maxItems": most})
+    return Annotated[list[row], BeforeValidator(counted)], told  # type: ignore[valid-type]

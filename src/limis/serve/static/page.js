@@ -1,0 +1,112 @@
+// Pages work without this script: it only saves loading them anew.
+"use strict";
+
+const WAIT = 250; // milliseconds of quiet after a key
+
+function query(form) {
+  // Only what differs from the row: short addresses, and no change where nothing was changed.
+  const asked = new URLSearchParams();
+  for (const field of form.elements) {
+    if (field.name && field.dataset.own !== field.value) asked.set(field.name, field.value);
+  }
+  return asked;
+}
+
+async function fetchPart(address, signal) {
+  const answer = await fetch(address, { signal, headers: { Accept: "text/html" } });
+  const text = await answer.text();
+  const page = new DOMParser().parseFromString(text, "text/html");
+  if (answer.redirected) throw new Error("the page has to be loaded again");
+  if (!answer.ok) throw new Error(page.querySelector(".problem")?.textContent || `the server answered ${answer.status}`);
+  return page.body.childNodes;
+}
+
+function show(place, nodes) {
+  place.replaceChildren(...nodes);
+}
+
+function showProblem(place, words) {
+  const told = document.createElement("p");
+  told.className = "problem";
+  told.setAttribute("role", "alert");
+  told.textContent = words;
+  place.replaceChildren(told);
+}
+
+function followChanges(form) {
+  const place = document.getElementById("changed");
+  const heard = document.getElementById("heard");
+  let timer = 0;
+  let running = null;
+
+  async function update() {
+    clearTimeout(timer);
+    running?.abort();
+    running = new AbortController();
+    const { signal } = running;
+    for (const field of form.elements) {
+      if (field.dataset.own !== undefined) field.classList.toggle("changed", field.dataset.own !== field.value);
+    }
+    const asked = query(form);
+    history.replaceState(null, "", asked.size ? `?${asked}` : location.pathname);
+    place.setAttribute("aria-busy", "true");
+    try {
+      show(place, asked.size ? await fetchPart(`${form.dataset.fragment}?${asked}`, signal) : []);
+      heard.textContent = place.querySelector("[data-said]")?.textContent ?? "";
+    } catch (error) {
+      if (signal.aborted) return;
+      showProblem(place, error.message);
+    }
+    place.removeAttribute("aria-busy");
+  }
+
+  form.addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(update, WAIT);
+  });
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    update();
+  });
+  document.getElementById("reset").addEventListener("click", (event) => {
+    event.preventDefault();
+    for (const field of form.elements) if (field.dataset.own !== undefined) field.value = field.dataset.own;
+    update();
+  });
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("a[data-fill]");
+    if (!link) return;
+    event.preventDefault();
+    const wished = new URL(link.href).searchParams;
+    for (const field of form.elements) {
+      if (field.dataset.own !== undefined) field.value = wished.get(field.name) ?? field.dataset.own;
+    }
+    update();
+    document.getElementById("what-if").focus();
+  });
+}
+
+function followSuggestions(form) {
+  const place = document.getElementById("suggested");
+  const button = form.querySelector("button");
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    button.disabled = true;
+    place.setAttribute("aria-busy", "true");
+    place.textContent = "Asking the model about changes…";
+    try {
+      show(place, await fetchPart(`${form.dataset.fragment}?${new URLSearchParams(new FormData(form))}`));
+    } catch (error) {
+      showProblem(place, error.message);
+    }
+    place.removeAttribute("aria-busy");
+    button.disabled = false;
+    button.focus();
+  });
+}
+
+const change = document.getElementById("change");
+if (change) followChanges(change);
+const suggest = document.getElementById("suggest");
+if (suggest) followSuggestions(suggest);
+if (document.querySelector("[data-unfinished]")) setTimeout(() => location.reload(), 2000);
