@@ -91,6 +91,30 @@ def test_an_error_reaches_only_the_request_it_belongs_to(explainer, frame):
     assert last[0]["row"] == 2
 
 
+def test_the_types_of_a_row_are_its_own_whatever_others_send(frame):
+    def ask_by_type(rows):
+        seen.append([str(kind) for kind in rows.dtypes])
+        return rows["n"] * (2.0 if rows["n"].dtype.kind == "i" else 1.0) + rows["t"].fillna(0).astype(float)
+
+    seen = []
+    table = frame.assign(n=np.arange(len(frame)), t=frame["b"] == "x")[["n", "t"]]
+    explainer = LimisExplainer(ask_by_type, weighting="forest").fit(table)
+    mine, fraction, missing = table.iloc[[4]], table.iloc[[4]].assign(n=6.5), table.iloc[[4]].assign(t=np.nan)
+    desk = Desk(explainer, most_waiting=100)
+
+    async def all_of_them():
+        tasks = [asyncio.create_task(desk.data(rows)) for rows in (mine, fraction, mine, missing)]
+        await asyncio.sleep(0.01)
+        seen.clear()
+        desk.open()
+        return await asyncio.gather(*tasks)
+
+    told = asyncio.run(all_of_them())
+    desk.close()
+    assert [one["model_output"] for (one,) in told[:3]] == [9.0, 7.5, 9.0]
+    assert seen == [["int64", "bool"], ["float64", "bool"], ["int64", "float64"]]
+
+
 def test_other_work_has_its_turn_between_explanations_and_patient_work_last(explainer, frame):
     desk = Desk(explainer, most_waiting=100)
     done = []

@@ -150,6 +150,14 @@ class Desk:
         return batch
 
     def _explain(self, batch: list[_Errand]) -> None:
+        """Explain together what has the same types: in one table with others, someone's numbers would become theirs."""
+        alike: dict[Any, list[_Errand]] = {}
+        for errand in batch:
+            alike.setdefault(tuple(errand.frame.dtypes.items()), []).append(errand)
+        for errands in alike.values():
+            self._explain_alike(errands)
+
+    def _explain_alike(self, batch: list[_Errand]) -> None:
         try:
             answers = self._together(batch) if len(batch) > 1 else None
         except Exception:  # noqa: BLE001 - whosever rows it was, they are told so below, where each is alone
