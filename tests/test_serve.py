@@ -530,6 +530,23 @@ def test_an_explainer_without_its_model_explains_but_suggests_nothing(client_for
         assert client.get("/api/metadata").json()["has_model"] is False
 
 
+@pytest.mark.parametrize("far", ["9999-12-31", "1500-01-01"])
+def test_a_date_that_the_columns_type_does_not_reach_is_named(client_for, far):
+    since = pd.Series(pd.date_range("2020-01-01", periods=120)).astype("datetime64[ns]")
+    frame = pd.DataFrame({"a": np.linspace(0, 1, 120), "since": since})
+    explainer = LimisExplainer(lambda rows: rows["a"], weighting="forest").fit(frame)
+    row = {"a": 0.5, "since": "2020-02-01"}
+    with client_for(explainer, frame.head(5)) as client:
+        answer = client.post("/api/explain", json={"rows": [row, {**row, "since": far}]})
+        assert (answer.status_code, answer.json()["detail"][0]["field"]) == (422, "rows.1.since")
+        assert far in answer.json()["detail"][0]["message"]
+        answer = client.post("/api/what-if", json={"row": row, "changes": {"since": far}})
+        assert (answer.status_code, answer.json()["detail"][0]["field"]) == (422, "changes.since")
+        page = client.get(f"/tables/rows/rows/0/what-if?c1={far}")
+        assert page.status_code == 422
+        assert far in page.text
+
+
 def test_dummies_that_are_one_column_are_one_field(client_for):
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 3, 200)

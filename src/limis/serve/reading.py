@@ -212,7 +212,14 @@ class _Cells:
             if value is not None and pd.isna(cell):
                 raise FieldError(f"{place}.{self.source}", f"{value[:40]!r} is not {_WAYS[self.column.kind]}")
             cells.append(cell)
-        return pd.Series(cells, dtype=self._time_type(cells)).array
+        kind = self._time_type(cells)
+        try:
+            return pd.Series(cells, dtype=kind).array
+        except (pd.errors.OutOfBoundsDatetime, pd.errors.OutOfBoundsTimedelta):
+            at = next(place for place, cell in enumerate(cells) if not _fits(cell, kind))
+            raise FieldError(
+                f"{where[at]}.{self.source}", f"{values[at][:40]!r} is too far from all training rows"
+            ) from None
 
     def _time_type(self, cells: list[Any]) -> Any:
         """The training column's type for times that have a zone where those have one, or object for all others."""
@@ -221,3 +228,12 @@ class _Cells:
             pd.isna(cell) or (getattr(cell, "tzinfo", None) is not None) == zoned for cell in cells
         )
         return self.dtype if fits else object
+
+
+def _fits(cell: Any, kind: Any) -> bool:
+    """Whether a type reaches the year of a time."""
+    try:
+        pd.Series([cell], dtype=kind)
+    except (pd.errors.OutOfBoundsDatetime, pd.errors.OutOfBoundsTimedelta):
+        return False
+    return True
