@@ -448,6 +448,12 @@ def test_uploads_are_limited_in_rows_and_number_and_are_forgotten(client_for, se
         assert client.get("/tables/rows").status_code == 200
 
 
+def test_as_many_uploads_are_held_as_may_be(client_for, served_explainer, served_rows):
+    with client_for(served_explainer, served_rows.head(5), settings=Settings(most_uploads=5)) as client:
+        keys = [uploaded(client, served_rows.head(2)) for _ in range(6)]
+        assert [client.get(f"/tables/{key}").status_code for key in keys] == [404, 200, 200, 200, 200, 200]
+
+
 def test_rows_that_the_model_refuses_later_on_are_told_of(client_for):
     def fails(rows):
         if (rows["a"] > 5).any():

@@ -113,7 +113,7 @@ class Tables:
         await self._desk.do(partial(self._explain_some, table))
         self._forget()
         uploads = sorted((one for one in self._held.values() if one.key != FIRST), key=lambda one: one.used)
-        for oldest in uploads[: len(uploads) + 1 - self._settings.most_uploads]:
+        for oldest in uploads[: max(0, len(uploads) + 1 - self._settings.most_uploads)]:
             self._drop(oldest)
         self._held[table.key] = table
         self._desk.do_later(partial(self._explain_next, table))
