@@ -296,6 +296,20 @@ def test_a_value_that_cannot_be_is_refused_on_a_page(client, query):
     assert 'class="problem"' in answer.text
 
 
+@pytest.mark.parametrize("text", ["1,5", "1_0", "1,23,456", "12,3456", ",5", "1,000,00"])
+def test_a_comma_or_line_that_does_not_part_thousands_is_refused(client, text):
+    answer = client.get("/tables/rows/rows/5/what-if", params={"c1": text})
+    assert answer.status_code == 422
+    assert "a number is expected" in answer.text
+
+
+def test_commas_may_part_thousands(client):
+    with_commas, without = (
+        client.get("/tables/rows/rows/5/what-if", params={"c1": text}).text for text in ("-1,234.5", "-1234.5")
+    )
+    assert with_commas == without
+
+
 def test_suggestions_lead_to_the_what_if_that_confirms_them(client, served_explainer, served_rows):
     row = int(served_explainer.explain(served_rows).model_outputs.reset_index(drop=True).idxmin())
     page = client.get(f"/tables/rows/rows/{row}/suggestions?keep=since").text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,8 @@ from limis.columns import NONE_OF_THESE, UNKNOWN, Column
 from limis.rows import TrainingRows
 from limis.serve.reading import FieldError, json_value
 
+# A comma is a decimal point to many: only where it can but stand between thousands is it left out.
+_THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?", re.ASCII)
 OWN = "own"  # the choice of a value that no training row has: the row's own
 
 
@@ -87,7 +90,7 @@ def _level(column: Column, field: Field, text: str) -> dict[str, Any]:
 
 def _number(field: Field, text: str) -> float:
     try:
-        number = float(text.replace(",", ""))
+        number = np.nan if "_" in text else float(text.replace(",", "") if _THOUSANDS.fullmatch(text) else text)
     except ValueError:
         number = np.nan
     if not np.isfinite(number):
