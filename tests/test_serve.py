@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import re
+import threading
 import time
 from contextlib import contextmanager
 
@@ -29,9 +30,9 @@ ROW = {"age": 44, PAY: 1.5, "job": "clerk", "member": True, "since": "2021-05-01
 @pytest.fixture(scope="module")
 def client_for(serving):
     @contextmanager
-    def client_of(explainer, rows=None, settings=None):
+    def client_of(explainer=None, rows=None, settings=None, app=None):
         with (
-            serving(make_app(explainer, rows, "rows.csv", settings)) as address,
+            serving(app or make_app(explainer, rows, "rows.csv", settings)) as address,
             httpx.Client(base_url=address, follow_redirects=True, timeout=60) as client,
         ):
             yield client
@@ -391,6 +392,34 @@ def test_an_upload_is_explained_and_downloaded_in_every_format(client, served_ex
     np.testing.assert_allclose([one["local_prediction"] for one in told], expected.local_predictions)
     page = client.get(f"/tables/{key}/explained.html").text
     assert page.count('class="limis-card"') == 12
+
+
+def test_nothing_is_downloaded_before_all_rows_are_explained(client_for):
+    go = threading.Event()
+    go.set()
+
+    def model(rows):
+        assert go.wait(20)
+        return rows["a"]
+
+    frame = pd.DataFrame({"a": np.linspace(0, 1, 150)})
+    explainer = LimisExplainer(model, weighting="forest").fit(frame)
+    app = make_app(explainer, frame, "rows.csv")
+    go.clear()
+    with client_for(app=app) as client:
+        page = client.get("/tables/rows").text
+        assert "explained.csv" not in page
+        assert "when all are explained" in page
+        for kind in ("csv", "json", "html"):
+            answer = client.get(f"/tables/rows/explained.{kind}")
+            assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
+            assert "0 of 150 rows are explained so far" in answer.text
+        go.set()
+        _wait_until_explained(client, "rows")
+        page = client.get("/tables/rows").text
+        assert "HTML report of the first 100<" in page
+        assert "HTML report<" in client.get("/tables/rows?high=0.2").text
+        assert len(client.get("/tables/rows/explained.json").json()) == 150
 
 
 def test_downloads_follow_the_choice(client):

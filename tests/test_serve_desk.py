@@ -1,6 +1,7 @@
 """The thread that explains: what waits together is explained together, and nobody gets another's answer or error."""
 
 import asyncio
+import json
 import threading
 
 import numpy as np
@@ -12,6 +13,8 @@ from limis.errors import InputError
 
 pytest.importorskip("fastapi")
 from limis.serve.desk import BusyError, Desk
+from limis.serve.downloads import json_parts
+from limis.serve.tables import hold
 
 
 @pytest.fixture(scope="module")
@@ -150,6 +153,24 @@ def test_too_many_waiting_requests_are_refused_and_a_closed_desk_refuses_all(exp
             await desk.do(lambda: 1)
 
     asyncio.run(all_of_them())
+
+
+def test_a_download_that_has_begun_is_not_refused(explainer, frame):
+    desk = Desk(explainer, most_waiting=1)
+    table = hold("key", "rows.csv", frame, explainer.training_)
+
+    async def all_of_them():
+        desk.open()
+        parts = await json_parts(desk, table, list(range(len(table))))
+        desk._most_waiting = 0
+        with pytest.raises(BusyError):
+            await json_parts(desk, table, [0])
+        return "".join([part async for part in parts]), [part async for part in await json_parts(desk, table, [])]
+
+    text, nothing = asyncio.run(all_of_them())
+    desk.close()
+    assert [one["row"] for one in json.loads(text)] == list(range(len(frame)))
+    assert json.loads("".join(nothing)) == []
 
 
 def test_what_cannot_be_told_is_an_error_and_not_the_end(explainer, frame, monkeypatch):

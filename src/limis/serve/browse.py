@@ -11,6 +11,7 @@ from fastapi.responses import RedirectResponse
 
 from limis.report.words import Numbers, percent
 from limis.serve.choosing import PAGE_ROWS, SORTS, Choice
+from limis.serve.downloads import MOST_CARDS
 from limis.serve.groups_page import MOST_ROWS, view_groups
 from limis.serve.rendering import page
 from limis.serve.site import Site
@@ -47,6 +48,7 @@ def make_browsing(site: Site) -> APIRouter:
             n_pages=max(1, -(-len(lines) // PAGE_ROWS)),
             in_percent=in_percent,
             sorts=SORTS,
+            most_cards=MOST_CARDS,
         )
 
     @router.get("/tables/{key}/groups")

@@ -90,9 +90,12 @@ class Desk:
         if self._thread.is_alive():
             self._thread.join()
 
-    async def explain(self, frame: pd.DataFrame, tell: Callable[[Explained], T]) -> T:
-        """What ``tell`` makes of the explanations of some rows; it runs in the desk's thread."""
-        return await self._wait(self._errands, _Errand(frame, tell))
+    async def explain(self, frame: pd.DataFrame, tell: Callable[[Explained], T], *, begun: bool = False) -> T:
+        """What ``tell`` makes of the explanations of some rows; it runs in the desk's thread.
+
+        What is ``begun``, and has an answer on its way already, is refused by a closed desk only.
+        """
+        return await self._wait(self._errands, _Errand(frame, tell), begun)
 
     async def data(self, frame: pd.DataFrame) -> Data:
         """The explanations of some rows as data, a row each; told of a whole batch at once, which is far quicker."""
@@ -108,9 +111,10 @@ class Desk:
             self._patient.append(_Work(work))
             self._something.notify()
 
-    async def _wait(self, line: deque, errand: Any) -> Any:
+    async def _wait(self, line: deque, errand: Any, begun: bool = False) -> Any:
         with self._something:
-            if self._closed or len(self._errands) + len(self._work) >= self._most_waiting:
+            full = len(self._errands) + len(self._work) >= self._most_waiting
+            if self._closed or (full and not begun):
                 raise BusyError
             line.append(errand)
             self._something.notify()

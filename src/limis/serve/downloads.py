@@ -33,13 +33,22 @@ def csv_of(table: HeldTable, rows: list[int], columns: list[str]) -> str:
 
 
 async def json_parts(desk: Desk, table: HeldTable, rows: list[int]) -> AsyncIterator[str]:
-    """A list of explanations, a few at a time."""
-    yield "["
-    for start in range(0, len(rows), TOGETHER):
-        part = table.features.loc[rows[start : start + TOGETHER]]
-        text = await desk.explain(part, _list_items)
-        yield (",\n" if start else "\n") + text
-    yield "\n]\n"
+    """A list of explanations, a few at a time.
+
+    The first are made before this returns and may be refused; after that an answer is on its way.
+    """
+
+    async def part(start: int) -> str:
+        asked = table.features.loc[rows[start : start + TOGETHER]]
+        return await desk.explain(asked, _list_items, begun=start > 0)
+
+    async def parts(first: str) -> AsyncIterator[str]:
+        yield "[\n" + first
+        for start in range(TOGETHER, len(rows), TOGETHER):
+            yield ",\n" + await part(start)
+        yield "\n]\n"
+
+    return parts(await part(0) if rows else "")
 
 
 def _list_items(found: Explained) -> str:

@@ -18,7 +18,7 @@ from limis.serve.rendering import page
 
 MOST_PROBLEMS = 20
 LONGEST_MESSAGE = 500
-_HEADINGS = {404: "Not found", 413: "Too large", 503: "Busy"}
+_HEADINGS = {404: "Not found", 413: "Too large", 503: "Not yet"}
 BUSY = "too many requests are waiting; try again in a few seconds"
 
 

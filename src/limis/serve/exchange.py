@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import HTMLResponse, RedirectResponse, StreamingResponse
 from starlette.datastructures import UploadFile
@@ -29,6 +29,10 @@ def make_exchange(site: Site) -> APIRouter:
 
     def chosen(request: Request, key: str) -> tuple[HeldTable, list[int]]:
         table = site.table(key)
+        if not table.finished:
+            # A file of some of the rows would look like one of all.
+            told = f"{table.n_explained:,} of {len(table):,} rows are explained so far; download them when all are"
+            raise HTTPException(503, told, {"Retry-After": "5"})
         return table, site.chosen(table, Choice.read(request.query_params))["row"].tolist()
 
     @router.get("/tables/{key}/explained.csv")
@@ -40,7 +44,7 @@ def make_exchange(site: Site) -> APIRouter:
     @router.get("/tables/{key}/explained.json")
     async def explained_json(request: Request, key: str) -> Response:
         table, rows = chosen(request, key)
-        parts = json_parts(desk, table, rows)
+        parts = await json_parts(desk, table, rows)
         return StreamingResponse(parts, media_type="application/json", headers=_attached(table, "json"))
 
     @router.get("/tables/{key}/explained.html")
