@@ -48,7 +48,9 @@ def client(client_for, served_explainer, served_rows):
 
 
 def _wait_until_explained(client, key):
+    end = time.monotonic() + 60
     while "data-unfinished" in client.get(f"/tables/{key}").text:
+        assert time.monotonic() < end, "the rows were not explained in a minute"
         time.sleep(0.05)
 
 
@@ -511,6 +513,22 @@ def test_rows_that_the_model_refuses_later_on_are_told_of(client_for):
         page = client.get("/tables/rows").text
     assert "Only the first 100 of 150 rows" in page
     assert "cannot" in page
+
+
+def test_a_fault_while_rows_are_explained_is_told_and_logged(client_for, monkeypatch, caplog):
+    def fails(_):
+        raise ZeroDivisionError("secret")
+
+    frame = pd.DataFrame({"a": np.linspace(0, 1, 150)})
+    explainer = LimisExplainer(lambda rows: rows["a"], weighting="forest").fit(frame)
+    monkeypatch.setattr("limis.serve.tables.lines_of", fails)
+    with client_for(explainer, frame) as client:
+        _wait_until_explained(client, "rows")
+        page = client.get("/tables/rows").text
+    assert "Only the first 0 of 150 rows" in page
+    assert "a fault in limis" in page
+    assert "secret" not in page
+    assert "ZeroDivisionError" in caplog.text
 
 
 # --- other explainers --------------------------------------------------------------------------------------------

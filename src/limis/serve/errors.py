@@ -19,6 +19,7 @@ from limis.serve.rendering import page
 MOST_PROBLEMS = 20
 LONGEST_MESSAGE = 500
 _HEADINGS = {404: "Not found", 413: "Too large", 503: "Not yet"}
+FAULT = "this is a fault in limis; the server's log says more"
 BUSY = "too many requests are waiting; try again in a few seconds"
 
 
@@ -46,7 +47,7 @@ def add_error_answers(app: FastAPI) -> None:
     @app.exception_handler(Exception)
     async def _fault(request: Request, _: Exception) -> Response:
         # The server writes where it happened to its log; whoever asked is told no more than that it did.
-        return answer(request, 500, [("", "this is a fault in limis; the server's log says more")])
+        return answer(request, 500, [("", FAULT)])
 
 
 def words(error: BaseException) -> str:

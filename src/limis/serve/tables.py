@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 import time
 from dataclasses import dataclass, field
@@ -14,10 +15,13 @@ from limis.errors import InputError, LimisError
 from limis.lines import explained_lines
 from limis.rows import TrainingRows
 from limis.serve.desk import Desk
+from limis.serve.errors import FAULT
 from limis.serve.reading import check_reach
 from limis.serve.settings import Settings
 from limis.serve.words import Explained
 from limis.table_files import as_seen
+
+logger = logging.getLogger(__name__)
 
 FIRST = "rows"  # the name of the table that the server was started with
 TOGETHER = 100  # rows explained at a time: between them others have their turn
@@ -143,6 +147,10 @@ class Tables:
             self._explain_some(table)
         except LimisError as error:
             table.problem = str(error).partition("\n")[0]
+            return
+        except Exception:
+            logger.exception("rows of %s cannot be explained", table.name)
+            table.problem = FAULT
             return
         self._desk.do_later(partial(self._explain_next, table))
 
