@@ -154,6 +154,14 @@ def test_a_cookie_of_ones_own_making_lets_nobody_in(shared, cookie):
     assert shared.get("/tables/rows", headers={"Cookie": cookie.encode("latin-1")}).status_code == 303
 
 
+@pytest.mark.parametrize("other", ['prefs={"a": 1, "b": [2]}', "näme=x", "a b=c", '"=', "no-equals-sign"])
+def test_a_cookie_of_another_app_on_this_machine_keeps_nobody_out(shared, other):
+    own = shared.post("/login", data={"token": TOKEN, "next": "/"}).headers["set-cookie"].partition(";")[0]
+    shared.cookies.clear()
+    answer = shared.get("/tables/rows", headers={"Cookie": f"{other}; {own}".encode("latin-1")})
+    assert answer.status_code == 200
+
+
 def test_a_server_that_others_reach_needs_a_token_that_is_long_enough():
     with pytest.raises(InputError, match="needs a token"):
         Settings(hosts=None)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hmac
 import json
 import secrets
-from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qsl, quote, urlencode
 
 from fastapi import HTTPException
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import cookie_parser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from limis.serve.settings import Settings
@@ -179,8 +179,4 @@ def _cookie_name(scope: Scope) -> str:
 
 
 def _cookie(headers: Headers, name: str) -> str:
-    try:
-        found = SimpleCookie(headers.get("cookie", "")).get(name)
-    except CookieError:
-        return ""
-    return "" if found is None else found.value
+    return cookie_parser(headers.get("cookie", "")).get(name, "")
