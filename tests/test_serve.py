@@ -333,6 +333,13 @@ def test_groups_have_a_cell_for_every_column(client):
     assert client.get("/tables/rows/groups?by=job&measure=wishes").status_code == 422
 
 
+def test_every_choice_is_sent_as_it_is_named_with_all_its_spaces(client):
+    for path in ("/tables/rows", "/tables/rows/rows/1", "/tables/rows/groups?by=job"):
+        page = client.get(path).text
+        assert "<option value=" in page
+        assert not re.search(r"<option(?! value=)", page)
+
+
 def test_what_is_not_there_is_not_found(client):
     for path in (
         "/tables/other",
@@ -550,7 +557,7 @@ def test_more_than_two_classes(client_for):
         assert changed["prediction_after"]["class"] == "red"
         assert predicted in client.get("/tables/rows").text
         assert "The black box predicts" in client.get("/tables/rows/rows/0/what-if?c0=9").text
-        assert client.get("/tables/rows/groups?by=a&class=red").status_code == 200
+        assert '<option value="red" selected>' in client.get("/tables/rows/groups?by=a&class=red").text
         lines = client.get("/tables/rows/explained.csv").text.splitlines()
         assert len(lines) == 1 + 3 * 10
         other = "red" if predicted != "red" else "blue"
