@@ -317,3 +317,28 @@ def test_a_script_in_a_name_a_level_a_label_or_a_fact_is_text_on_every_part_of_t
     seen = read(html)
     assert f"job{NASTY} = {NASTY}" in seen.text
     assert "script" not in seen.tags
+
+
+@pytest.mark.parametrize("surrogate", ["ridge", "tree"])
+def test_a_thousand_rows_with_long_names_and_suggestions_stay_below_ten_megabytes(surrogate):
+    rng = np.random.default_rng(0)
+    levels = [f"a level with quite a long description, number {place}" for place in range(8)]
+    names = [f"{place:02} months since the last payment was made on this account".ljust(60, "x") for place in range(15)]
+
+    def table(n):
+        return pd.DataFrame(
+            {name: rng.normal(size=n) if place < 8 else rng.choice(levels, n) for place, name in enumerate(names)}
+        )
+
+    def model(rows):
+        ends = rows[names[8]].str.endswith("3") + 1.0 * rows[names[9]].str.endswith("1")
+        return rows[names[0]] * rows[names[1]] + rows[names[2]] + ends
+
+    explainer = LimisExplainer(model, surrogate=surrogate, random_state=0).fit(table(300))
+    rows = table(12)
+    found, changes = explainer.explain(rows), explainer.suggest(rows, "up", max_queries=60)
+    few = page(found[:2], title="few", suggestions=explainer.suggest(rows[:2], "up", max_queries=60), by=[])
+    more = page(found, title="more", suggestions=changes, by=[])
+    each = (len(more.encode()) - len(few.encode())) / 10
+    assert 1000 * each < 10e6
+    assert all(name in read(more).text for name in names[:3])

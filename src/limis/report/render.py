@@ -14,7 +14,7 @@ from limis.blackbox import BlackBox
 from limis.class_explanations import ClassExplanations
 from limis.explanation import Explanation, Explanations
 from limis.report.about import about
-from limis.report.card import MEANINGS, Card, card, class_names
+from limis.report.card import Card, card, class_names
 from limis.report.groups import FEWEST_ROWS, groups
 from limis.report.index import entries
 from limis.report.overall import fidelity, weights
@@ -168,7 +168,6 @@ def _render(template: str, explanations: Explained, **more: Any) -> str:
             several=isinstance(explanations, ClassExplanations),
             classes=class_names(box),
             is_labels=box.is_classifier and box.reads == "values",
-            meanings=MEANINGS,
             trees=first.fits.has_rules,
             **more,
         )
