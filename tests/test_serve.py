@@ -1,6 +1,7 @@
 """Pages and REST answers, asked as a browser or a program would."""
 
 import csv
+import html
 import io
 import json
 import re
@@ -379,6 +380,12 @@ def test_every_page_forbids_what_comes_from_elsewhere_and_uses_nothing_of_it(cli
 # --- uploads and downloads --------------------------------------------------------------------------------------
 
 
+def problem(answer):
+    """What the page of a refused upload says."""
+    (told,) = re.findall(r'class="problem" role="alert">(.*?)</p>', answer.text, re.DOTALL)
+    return html.unescape(told)
+
+
 def uploaded(client, frame, name="people.csv"):
     answer = client.post("/tables", files={"file": (name, frame.to_csv(index=False))}, follow_redirects=False)
     assert answer.status_code == 303, answer.text
@@ -467,6 +474,22 @@ def test_an_upload_with_a_value_that_cannot_be_read_names_it(client, served_rows
     answer = client.post("/tables", files={"file": ("people.csv", bad.to_csv(index=False))})
     assert answer.status_code == 422
     assert "age" in answer.text
+
+
+def test_durations_come_back_from_csv(client_for):
+    frame = pd.DataFrame({"a": np.linspace(0, 1, 120), "wait": pd.to_timedelta(np.arange(120), unit="h")})
+    explainer = LimisExplainer(lambda rows: rows["a"] + rows["wait"].dt.days, weighting="forest").fit(frame)
+    with client_for(explainer, frame.head(5)) as client:
+        key = uploaded(client, frame.iloc[[30, 80]])
+        told = client.get(f"/tables/{key}/explained.json").json()
+        assert [one["values"]["wait"] for one in told] == [
+            one.values["wait"] for one in explainer.explain(frame.iloc[[30, 80]])
+        ]
+        bad = frame.head(3).astype({"wait": str})
+        bad.loc[1, "wait"] = "long"
+        answer = client.post("/tables", files={"file": ("waits.csv", bad.to_csv(index=False))})
+        assert answer.status_code == 422
+        assert problem(answer).startswith("waits.csv: column 'wait' held durations at fit, but row 1 has 'long'")
 
 
 def test_forms_without_a_file_are_refused(client):

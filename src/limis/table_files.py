@@ -62,6 +62,8 @@ def as_seen(frame: pd.DataFrame, like: pd.DataFrame, path: Path | str) -> pd.Dat
         values, wanted = frame[name], like[name].dtype
         if types.is_datetime64_any_dtype(wanted) and not types.is_datetime64_any_dtype(values.dtype):
             values = _dates(values, path)
+        elif types.is_timedelta64_dtype(wanted) and _is_text(values):
+            values = _durations(values, path)
         elif isinstance(values.dtype, pd.BooleanDtype) and types.is_bool_dtype(wanted):
             # Missing never happened before; numbers have a word for it, and 1 and 0 are still true and false.
             values = values.astype(float) if values.isna().any() else values.astype(bool)
@@ -151,14 +153,23 @@ def _object_columns(frame: pd.DataFrame) -> list[str]:
 
 def _dates(values: pd.Series, path: Path | str) -> pd.Series:
     dates = pd.to_datetime(values, errors="coerce", format="ISO8601")
-    wrong = dates.isna() & values.notna()
+    return _all_read(dates, values, path, "dates", "write dates as 2024-12-31")
+
+
+def _durations(values: pd.Series, path: Path | str) -> pd.Series:
+    durations = pd.to_timedelta(values, errors="coerce")
+    return _all_read(durations, values, path, "durations", "write durations as 1 days 12:00:00")
+
+
+def _all_read(found: pd.Series, values: pd.Series, path: Path | str, kind: str, advice: str) -> pd.Series:
+    """What was found in the cells of a column, or an error that names the first in which nothing was."""
+    wrong = found.isna() & values.notna()
     if wrong.any():
         first = values[wrong].index[0]
         raise InputError(
-            f"{path}: column {values.name!r} held dates at fit, but row {first} has {values[first]!r}; "
-            "write dates as 2024-12-31"
+            f"{path}: column {values.name!r} held {kind} at fit, but row {first} has {values[first]!r}; {advice}"
         )
-    return dates
+    return found
 
 
 def _count(n: int, word: str) -> str:
