@@ -468,12 +468,16 @@ def test_an_upload_that_cannot_be_read_says_why(client, text, words):
     assert words in answer.text
 
 
-def test_an_upload_with_a_value_that_cannot_be_read_names_it(client, served_rows):
-    bad = served_rows.head(3).astype({"age": object})
-    bad.loc[1, "age"] = "old"
+@pytest.mark.parametrize(
+    ("column", "value", "kind"),
+    [("age", "old", "numbers"), ("member", "maybe", "true or false"), ("since", "soon", "dates")],
+)
+def test_an_upload_with_a_value_that_cannot_be_read_names_it(client, served_rows, column, value, kind):
+    bad = served_rows.head(3).astype({column: object})
+    bad.loc[1, column] = value
     answer = client.post("/tables", files={"file": ("people.csv", bad.to_csv(index=False))})
     assert answer.status_code == 422
-    assert "age" in answer.text
+    assert problem(answer).startswith(f"people.csv: column '{column}' held {kind} at fit, but row 1 has '{value}'")
 
 
 def test_durations_come_back_from_csv(client_for):

@@ -16,6 +16,7 @@ from pandas.api import types
 from limis.errors import InputError
 
 READABLE = (".csv", ".parquet")
+_TRUTHS = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}
 
 
 def check_input(path: Path) -> None:
@@ -64,6 +65,8 @@ def as_seen(frame: pd.DataFrame, like: pd.DataFrame, path: Path | str) -> pd.Dat
             values = _dates(values, path)
         elif types.is_timedelta64_dtype(wanted) and _is_text(values):
             values = _durations(values, path)
+        elif types.is_numeric_dtype(wanted) and not types.is_bool_dtype(wanted) and _is_text(values):
+            values = _numbers(values, path)
         elif isinstance(values.dtype, pd.BooleanDtype) and types.is_bool_dtype(wanted):
             # Missing never happened before; numbers have a word for it, and 1 and 0 are still true and false.
             values = values.astype(float) if values.isna().any() else values.astype(bool)
@@ -78,13 +81,16 @@ def _read_csv(opened: Callable[[], TextIO], path: str, dtypes: dict[str, str]) -
         with opened() as file:
             _check_csv(file, path)
         with opened() as file:
-            frame = pd.read_csv(file, dtype=dtypes, low_memory=False)
+            frame = pd.read_csv(file, dtype=dict.fromkeys(dtypes, "str"), low_memory=False)
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8") from None
     except (pd.errors.ParserError, ValueError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(f"{path} cannot be read as CSV: {error}") from None
+    for name in frame.columns:
+        if dtypes.get(name) == "boolean":
+            frame[name] = _truths(frame[name], path)
     for name in _object_columns(frame):
         # True, False and missing together would be neither a text nor a number to a model.
         if types.infer_dtype(frame[name], skipna=True) != "string":
@@ -159,6 +165,15 @@ def _dates(values: pd.Series, path: Path | str) -> pd.Series:
 def _durations(values: pd.Series, path: Path | str) -> pd.Series:
     durations = pd.to_timedelta(values, errors="coerce")
     return _all_read(durations, values, path, "durations", "write durations as 1 days 12:00:00")
+
+
+def _numbers(values: pd.Series, path: Path | str) -> pd.Series:
+    return _all_read(pd.to_numeric(values, errors="coerce"), values, path, "numbers", "write numbers as 1234.5")
+
+
+def _truths(values: pd.Series, path: Path | str) -> pd.Series:
+    truths = values.str.lower().map(_TRUTHS).astype("boolean")
+    return _all_read(truths, values, path, "true or false", "write True or False")
 
 
 def _all_read(found: pd.Series, values: pd.Series, path: Path | str, kind: str, advice: str) -> pd.Series:
