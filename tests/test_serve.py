@@ -648,6 +648,16 @@ def test_a_date_that_the_columns_type_does_not_reach_is_named(client_for, far):
         assert far in page.text
 
 
+def test_a_column_too_large_to_square_has_a_schema_without_its_ends(client_for):
+    frame = pd.DataFrame({"a": np.linspace(0, 1, 120), "huge": 1e300 * np.linspace(-1, 1, 120)})
+    with client_for(LimisExplainer(lambda rows: rows["a"], weighting="forest").fit(frame), frame.head(5)) as client:
+        row = client.get("/openapi.json").json()["components"]["schemas"]["Row"]["properties"]
+        number, missing = row["huge"]["anyOf"]
+        assert (number, missing) == ({"type": "number"}, {"type": "null"})
+        assert {"minimum", "maximum"} <= set(row["a"]["anyOf"][0])
+        assert client.get("/docs").status_code == 200
+
+
 def test_dummies_that_are_one_column_are_one_field(client_for):
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 3, 200)

@@ -85,7 +85,8 @@ def neighbourhood(training: TrainingRows, weights: pd.Series) -> pd.DataFrame:
                 line, apart = (MISSING, column.show_mean(float(np.nanmean(overall)))), 1.0
             else:
                 mean = float(np.average(here[known], weights=share[known]))
-                whole, deviation = float(np.nanmean(overall)), float(np.nanstd(overall))
+                with np.errstate(over="ignore"):  # squares of huge numbers: nothing is then told to be apart
+                    whole, deviation = float(np.nanmean(overall)), float(np.nanstd(overall))
                 line = (column.show_mean(mean), column.show_mean(whole))
                 apart = abs(mean - whole) / deviation if deviation > 0 else 0.0
         lines.append((column.name, *line, apart))

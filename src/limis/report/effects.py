@@ -40,7 +40,8 @@ def effects(one: Explanation, numbers: Numbers) -> list[Effect]:
         if column.is_category:
             size, adds = _of_levels(column, slopes[own], int(value), numbers)
         else:
-            deviation = float(training.table.quantiles[j].std())
+            with np.errstate(over="ignore"):
+                deviation = float(training.table.quantiles[j].std())
             size, adds = _of_number(column, slopes[own], value, deviation, numbers)
         if adds:
             found.append(Effect(column.name, one.values[column.name], adds, size))
@@ -51,7 +52,7 @@ def _of_number(
     column: Column, slopes: np.ndarray, value: float, deviation: float, numbers: Numbers
 ) -> tuple[float, list[str]]:
     """Its slope over a round step, and what passing its jumps adds, the nearest first on either side of the value."""
-    if deviation == 0 or np.isnan(value):
+    if not 0 < deviation < np.inf or np.isnan(value):
         return 0.0, []
     step = 10.0 ** math.floor(math.log10(deviation))
     slope, *steps = np.nan_to_num(slopes[: 1 + len(column.jumps)]).tolist()  # what is unknown here is not told

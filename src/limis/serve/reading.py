@@ -70,8 +70,10 @@ def _type(column: Column) -> Any:
         return _Number
     if column.kind == "number":
         # Told here, and checked where uploads are checked too.
-        low, high = (column.offset + way * FARTHEST * column.scale for way in (-1, 1))
-        return Annotated[_Number, WithJsonSchema({"type": "number", "minimum": low, "maximum": high})]
+        reach = FARTHEST * column.scale
+        ends = {"minimum": column.offset - reach, "maximum": column.offset + reach}
+        told = {name: float(end) for name, end in ends.items() if np.isfinite(end)}
+        return Annotated[_Number, WithJsonSchema({"type": "number", **told})]
     if not column.is_category:
         return _Date if column.kind == "date" else _Text
     kinds = {type(level) for level in column.levels if level is not None}
