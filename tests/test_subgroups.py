@@ -1,6 +1,7 @@
 """Groups of explanations: what weighs for whom, and what stands out."""
 
 import dataclasses
+import re
 
 import numpy as np
 import pandas as pd
@@ -151,6 +152,15 @@ def test_sizes_add_up_and_every_row_is_in_one_group(explained, by_side):
         assert found.sizes.sum() == len(explained)
         mean = (found.values.mul(found.sizes, axis=0)).sum() / len(explained)
         np.testing.assert_allclose(mean, found.overall_values)
+
+
+def test_groups_of_numbers_have_short_names_and_borders_between_what_was_seen(explained):
+    found = subgroups(explained, "a", n_resamples=2)
+    values = explained.frame["a"]
+    edges = np.quantile(values, [0.25, 0.5, 0.75], method="inverted_cdf")
+    assert found.sizes.tolist() == np.diff([0, *(int((values <= edge).sum()) for edge in edges), len(values)]).tolist()
+    for name in found.sizes.index:
+        assert all(len(word.strip("-").replace(".", "")) <= 4 for word in re.findall(r"-?\d[\d.]*", name)), name
 
 
 def test_bins_are_closed_above(explained):

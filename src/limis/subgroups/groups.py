@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from limis.columns import UNKNOWN, Column, learn_column
+from limis.columns import UNKNOWN, Column, learn_column, roundest
 from limis.errors import InputError
 from limis.explanation import Explanations
 from limis.table import as_frame
@@ -121,6 +121,9 @@ def _by_number(column: Column, values: np.ndarray, name: str, bins: Sequence[Any
         masks = {f"{name} = {column.show_border(float(value))}": values == value for value in distinct}
     else:
         edges = _quartiles(known) if bins is None else _given(column, bins)
+        if bins is None and column.kind == "number":
+            above = distinct[np.searchsorted(distinct, edges, side="right")]
+            edges = np.array([roundest(*ends) for ends in zip(edges.tolist(), above.tolist(), strict=True)])
         masks = _between(column, values, name, edges)
     for group, mask in masks.items():
         if not mask.any():
