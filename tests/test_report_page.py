@@ -15,6 +15,7 @@ from limis.report import cards, page, style
 from limis.report.effects import effects
 from limis.report.groups import chosen_columns
 from limis.report.words import Numbers, printable
+from limis.subgroups.measure import column_weights
 from limis.suggest import Suggestions, suggest
 
 NASTY = "<script>alert(1)</script>"
@@ -230,6 +231,15 @@ def test_what_passing_a_jump_adds_is_told_from_the_side_of_the_row(stepping):
     )
     assert f"{Numbers(2).signed(size.iloc[0])} above {border}" in below
     assert f"{Numbers(2).signed(-size.iloc[1])} at {border} or below" in above
+
+
+def test_the_weight_of_a_number_is_how_far_local_models_move_up_and_down(stepping):
+    gain = stepping.training.frame["gain"]
+    grid = pd.concat([stepping.frame.iloc[[0]]] * 2000, ignore_index=True)
+    grid["gain"] = np.linspace(gain.min(), gain.max(), 2000)
+    moved = np.abs(np.diff(stepping[0].predict(grid))).sum()
+    assert column_weights(stepping, "coefficients")["gain"].iloc[0] == pytest.approx(moved, rel=1e-6)
+    assert "move, up and down together," in read(page(stepping, title="t")).text
 
 
 def test_a_missing_number_and_a_level_never_seen_have_no_other_values_to_tell_of(explainer):

@@ -41,7 +41,8 @@ def subgroups(
 
         "coefficients", for ridges, is the paper's: the absolute coefficient with numbers scaled to [0, 1] over the
         training rows, which is how far the local model moves when the column goes from its least to its largest
-        value; jumps on that way are added. For a category it is how far the model moves, on average, when the level
+        value. Jumps have coefficients of their own, and their sizes are added: what goes up on that way and what
+        comes down again both count. For a category it is how far the model moves, on average, when the level
         is exchanged for another one, both drawn as frequently as they are in training. So a column of two values
         weighs the same as a number and as a category, and many levels do not weigh more than few. Levels that are
         unknown in a neighbourhood are left out, and so is a row in which fewer than two are known. A number's missing
