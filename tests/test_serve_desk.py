@@ -155,6 +155,26 @@ def test_too_many_waiting_requests_are_refused_and_a_closed_desk_refuses_all(exp
     asyncio.run(all_of_them())
 
 
+def test_a_desk_closes_when_one_who_waited_has_left(explainer, frame, monkeypatch):
+    died = []
+    monkeypatch.setattr(threading, "excepthook", died.append)
+    desk = Desk(explainer, most_waiting=10)
+
+    async def all_of_them():
+        gone, stays = (asyncio.create_task(desk.data(frame.iloc[[row]])) for row in (0, 1))
+        await asyncio.sleep(0.01)
+        gone.cancel()
+        await asyncio.sleep(0.01)
+        desk._closed = True
+        desk.open()
+        with pytest.raises(BusyError):
+            await asyncio.wait_for(stays, 5)
+
+    asyncio.run(all_of_them())
+    desk.close()
+    assert not died
+
+
 def test_a_download_that_has_begun_is_not_refused(explainer, frame):
     desk = Desk(explainer, most_waiting=1)
     table = hold("key", "rows.csv", frame, explainer.training_)

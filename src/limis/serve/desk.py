@@ -191,7 +191,9 @@ class Desk:
     def _refuse_all(self) -> None:
         for line in (self._errands, self._work):
             while line:
-                line.popleft().answer.set_exception(BusyError())
+                answer = line.popleft().answer
+                if answer.set_running_or_notify_cancel():
+                    answer.set_exception(BusyError())
 
 
 def _relabelled(told: Data, index: pd.Index) -> Data:
