@@ -34,15 +34,18 @@ def _missing(why):
 @pytest.fixture(scope="module")
 def browser():
     try:
-        from playwright.sync_api import sync_playwright
+        from playwright.sync_api import Error, sync_playwright
     except ImportError:
         _missing("playwright is not installed")
-    path = next(filter(None, map(shutil.which, NAMES)), None)
-    if path is None:
-        _missing(f"there is no browser: none of {', '.join(NAMES)} is installed")
-    # Chromium's own sandbox needs rights that containers do not have; only our own pages are opened.
+    path = next(filter(None, map(shutil.which, NAMES)), None)  # None: Playwright's own, if it has one
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        try:
+            # Chromium's own sandbox needs rights that containers do not have; only our own pages are opened.
+            browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        except Error:
+            if path is not None:
+                raise
+            _missing(f"there is no browser: neither one of {', '.join(NAMES)} nor Playwright's own")
         yield browser
         browser.close()
 
