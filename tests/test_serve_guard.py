@@ -11,6 +11,7 @@ pytest.importorskip("fastapi")
 import httpx
 
 from limis.serve import Settings, is_loopback, make_app
+from limis.serve.running import run
 
 TOKEN = "a-token-that-nobody-guesses"  # noqa: S105
 ROW = {"age": 44, "pay <script>alert(1)</script>": 1.5, "job": "clerk", "member": True, "since": "2021-05-01"}
@@ -237,6 +238,27 @@ def test_a_length_that_is_none_is_refused(alone, length):
     )
     answer, _ = sent(alone, head.encode(), [])
     assert answer.split()[1] in (b"400", b"413")
+
+
+def test_a_stranger_at_the_login_page_may_send_no_more_than_a_token(shared):
+    answer = shared.post("/login", data={"token": "x" * 20_000, "next": "/"})
+    assert answer.status_code == 413
+    assert "10,000 bytes" in answer.text
+
+
+def test_a_server_has_so_many_connections_and_no_more(monkeypatch):
+    made = []
+
+    class Server:
+        def __init__(self, config):
+            made.append(config)
+
+        def run(self, sockets):
+            sockets[0].close()
+
+    monkeypatch.setattr("uvicorn.Server", Server)
+    run(lambda: None, "127.0.0.1", 0, lambda _: None)
+    assert made[0].limit_concurrency == 900
 
 
 def test_an_upload_that_is_too_large_is_refused(client_for):

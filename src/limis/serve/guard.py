@@ -16,6 +16,7 @@ from limis.serve.settings import Settings
 
 COOKIE = "limis-session"  # and the port: browsers share cookies among all ports of a machine
 OPEN_PATHS = ("/api/health", "/login", "/static/")  # nothing there tells of the data
+LOGIN_BYTES = 10_000  # anyone may send them
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
@@ -49,7 +50,7 @@ class Guard:
         if refusal is not None:
             await refusal(scope, send)
             return
-        limit = self.settings.most_upload if scope["path"] == "/tables" else self.settings.most_json
+        limit = self._limit(scope["path"])
         length = headers.get("content-length", "0")
         if not length.isdecimal() or int(length) > limit:
             await _Refusal(413, _too_large(limit))(scope, send)
@@ -61,6 +62,11 @@ class Guard:
             await send(message)
 
         await self.app(scope, _counted(receive, limit), sending)
+
+    def _limit(self, path: str) -> int:
+        if path == "/login":
+            return LOGIN_BYTES
+        return self.settings.most_upload if path == "/tables" else self.settings.most_json
 
     def knows(self, token: str) -> bool:
         """Whether this is the token, in a time that says nothing about how near it is."""

@@ -11,6 +11,9 @@ import uvicorn
 from limis.errors import InputError
 
 
+MOST_CONNECTIONS = 900  # of the 1,024 files that a process may usually have open
+
+
 def run(app: Any, host: str, port: int, ready: Callable[[str], None]) -> None:
     """Serve ``app`` until the process is interrupted; ``ready`` is told the address once requests are heard.
 
@@ -37,6 +40,7 @@ def run(app: Any, host: str, port: int, ready: Callable[[str], None]) -> None:
         server_header=False,
         proxy_headers=False,
         timeout_graceful_shutdown=5,
+        limit_concurrency=MOST_CONNECTIONS,
         timeout_keep_alive=75,  # longer than clients keep connections: one closed while it is used again is an error
     )
     ready(f"http://{shown}:{listening.getsockname()[1]}")
