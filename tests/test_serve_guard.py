@@ -1,5 +1,6 @@
 """Who may ask, and with how much."""
 
+import select
 import socket
 from contextlib import contextmanager
 
@@ -181,12 +182,14 @@ def test_a_server_that_others_reach_needs_a_token_that_is_long_enough():
 
 
 def sent(client, head, chunks):
-    """Send a request in pieces until all is sent or the server hangs up; returns the answer and the bytes sent."""
+    """Send a request in pieces until all is sent or the server answers; returns the answer and the bytes sent."""
     n_sent = 0
     with socket.create_connection((client.base_url.host, client.base_url.port), timeout=30) as connection:
         connection.sendall(head)
         try:
             for chunk in chunks:
+                if select.select([connection], [], [], 0)[0]:
+                    break  # what is sent after an answer may have the connection reset, and the answer lost
                 connection.sendall(chunk)
                 n_sent += len(chunk)
         except OSError:
@@ -226,8 +229,7 @@ def test_a_body_in_chunks_is_read_no_further_than_the_limit(client_for, path):
         answer, n_sent = sent(client, head.encode(), pieces)
     # The system's own buffers hold some megabytes more than the server reads.
     assert n_sent < HUNDRED_MB / 2
-    if answer:  # it may be lost when a connection is closed on a sender
-        assert b" 413 " in answer.splitlines()[0]
+    assert b" 413 " in answer.splitlines()[0]
 
 
 @pytest.mark.parametrize("length", ["-1", "x", "9" * 30])
