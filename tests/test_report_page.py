@@ -1,5 +1,6 @@
 """The page about many explanations: what was explained, fidelity, weights, groups, and an index of the rows."""
 
+import re
 from datetime import UTC, datetime
 
 import numpy as np
@@ -285,6 +286,21 @@ def test_labels_alone_have_a_page():
 
 def test_other_pages_may_have_the_style_of_this_one(found):
     assert all(line in page(found[:1], title="t") for line in style().splitlines())
+
+
+def test_without_outputs_the_index_tells_no_prediction_and_no_error(found):
+    frame = people(120)
+    unasked = LimisExplainer(weighting="forest").fit(frame, outputs=pay(frame)).explain(people(3, seed=1))
+    heads = [
+        re.findall(r'<th scope="col">(\w+ ?\w*)', html[html.index('id="rows"') : html.index("<article")])
+        for html in (page(unasked, title="t"), page(found, title="t"))
+    ]
+    assert heads == [
+        ["Row", "Local model", "Trust", "Main reasons"],
+        ["Row", "Prediction", "Local model", "Trust", "Main reasons"],
+    ]
+    assert "error at the row" not in page(unasked, title="t")
+    assert "error at the row" in page(found, title="t")
 
 
 def test_no_rows_make_a_page_without_numbers(found):
