@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 
+import pandas as pd
 import pytest
 
 from limis.cli.main import main
@@ -58,6 +59,20 @@ def test_it_serves_rows_to_this_machine_without_a_token_and_ends_when_interrupte
     finally:
         code, errors = stopped(process)
     assert (code, errors) == (0, "")
+
+
+def test_of_more_rows_than_can_be_held_the_first_are_served(explainer_file, tmp_path):
+    rows = pd.read_csv(explainer_file.with_name("rows.csv"))
+    many = pd.concat([rows] * 501, ignore_index=True)
+    many.to_csv(tmp_path / "many.csv", index=False)
+    process, address = started([explainer_file, tmp_path / "many.csv"])
+    try:
+        assert process.stdout.readline() == "many.csv has 10,020 rows, of which the first 10,000 are served\n"
+        page = httpx.get(f"{address}/", follow_redirects=True).text
+        assert "<h1>many.csv, the first 10,000 of 10,020 rows</h1>" in page
+        assert httpx.get(f"{address}/tables/rows/rows/10000").status_code == 404
+    finally:
+        assert stopped(process) == (0, "")
 
 
 def test_others_are_asked_for_a_token_which_is_made_and_printed(explainer_file):

@@ -75,10 +75,17 @@ def run(args: argparse.Namespace) -> int:
         args.explainer, model=None if args.model is None else load_model(args.model, args.trust_model)
     )
     rows = None if args.rows is None else read_table(args.rows, like=explainer.training_.frame)
-    app = serve.make_app(explainer, rows, "" if args.rows is None else args.rows.name, settings)
+    name, most = "" if args.rows is None else args.rows.name, settings.upload_rows
+    note = ""
+    if rows is not None and len(rows) > most:
+        note = f"{name} has {len(rows):,} rows, of which the first {most:,} are served"
+        rows, name = rows.head(most), f"{name}, the first {most:,} of {len(rows):,} rows"
+    app = serve.make_app(explainer, rows, name, settings)
 
     def ready(address: str) -> None:
         print(f"limis serves {args.explainer} at {address}/ (Ctrl+C stops it)", flush=True)
+        if note:
+            print(note, flush=True)
         if made:
             print(f"token: {token}\nopen {address}/?token={token}", flush=True)
 

@@ -99,7 +99,7 @@ class Tables:
         """Refuse more rows than may be held."""
         most = self._settings.upload_rows
         if len(rows) > most:
-            raise InputError(f"{name} has {len(rows):,} rows, and at most {most:,} can be held; send fewer at a time")
+            raise InputError(f"{name} has {len(rows):,} rows, and at most {most:,} can be held at once; take fewer")
 
     def check_text(self, data: bytes, name: str) -> None:
         """Refuse, before it is read, a text of far more lines or columns than may be held."""
