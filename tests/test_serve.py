@@ -658,6 +658,21 @@ def test_a_column_too_large_to_square_has_a_schema_without_its_ends(client_for):
         assert client.get("/docs").status_code == 200
 
 
+def test_a_cell_that_may_be_of_several_types_is_named_once(client_for):
+    mixed = pd.Series(["x", True, 3] * 40, dtype=object)
+    frame = pd.DataFrame({"a": np.linspace(0, 1, 120), "mixed": mixed})
+    with client_for(LimisExplainer(lambda rows: rows["a"], weighting="forest").fit(frame), frame.head(6)) as client:
+        row = {"a": 0.5, "mixed": []}
+        (told,) = client.post("/api/explain", json={"rows": [{**row, "mixed": 3}, row]}).json()["detail"]
+        assert told["field"] == "rows.1.mixed"
+        assert all(word in told["message"] for word in ("number", "boolean", "string"))
+        (told,) = client.post("/api/what-if", json={"row": {**row, "mixed": "x"}, "changes": row}).json()["detail"]
+        assert told["field"] == "changes.mixed"
+        body = {"rows": [{**row, "mixed": 3}], "target": [], "ranges": {"a": [{}, 1]}}
+        told = client.post("/api/suggest", json=body).json()["detail"]
+        assert [one["field"] for one in told] == ["target", "ranges.a.0"]
+
+
 def test_dummies_that_are_one_column_are_one_field(client_for):
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 3, 200)

@@ -19,6 +19,8 @@ from limis.serve.rendering import page
 MOST_PROBLEMS = 20
 LONGEST_MESSAGE = 500
 _HEADINGS = {404: "Not found", 413: "Too large", 503: "Not yet"}
+# How deep fields lie; below them are the types that they were held against.
+_DEEPEST = {"rows": 3, "row": 2, "changes": 2, "target": 1, "ranges": 3}
 FAULT = "this is a fault in limis; the server's log says more"
 BUSY = "too many requests are waiting; try again in a few seconds"
 
@@ -28,8 +30,12 @@ def add_error_answers(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def _invalid(request: Request, error: RequestValidationError) -> Response:
-        problems = [(_path(one["loc"]), one["msg"]) for one in error.errors()[:MOST_PROBLEMS]]
-        return answer(request, 422, problems)
+        # A field that may be of several types has a problem with each of them, and is told of once.
+        by_field: dict[str, list[str]] = {}
+        for one in error.errors():
+            by_field.setdefault(_path(one["loc"]), []).append(one["msg"])
+        problems = [(field, "; or: ".join(messages)) for field, messages in by_field.items()]
+        return answer(request, 422, problems[:MOST_PROBLEMS])
 
     @app.exception_handler(LimisError)
     async def _refused(request: Request, error: LimisError) -> Response:
@@ -73,4 +79,5 @@ def answer(request: Request, status: int, problems: Sequence[tuple[str, str]], h
 def _path(places: Sequence[Any]) -> str:
     """Where in the request, as in rows.0.age."""
     inside = places[1:] if places and places[0] in ("body", "query", "path") else places
-    return ".".join(map(str, inside))[:LONGEST_MESSAGE]
+    deepest = _DEEPEST.get(inside[0]) if inside else None
+    return ".".join(map(str, inside[:deepest]))[:LONGEST_MESSAGE]
