@@ -7,12 +7,15 @@ import json
 import os
 import re
 import shutil
+import threading
 from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+
+from limis import LimisExplainer
 
 pytest.importorskip("fastapi")
 from limis.serve import Settings, make_app
@@ -203,6 +206,29 @@ def test_everything_to_fill_in_or_press_has_a_name(opened, path):
         assert page.locator("h1").count() == 1
         assert page.locator("main").count() == 1
         assert page.locator("html[lang=en]").count() == 1
+
+
+def test_who_fills_in_the_form_is_not_disturbed_while_rows_are_explained(opened, serving):
+    go = threading.Event()
+    go.set()
+
+    def model(rows):
+        assert go.wait(30)
+        return rows["a"]
+
+    frame = pd.DataFrame({"a": np.linspace(0, 1, 150)})
+    app = make_app(LimisExplainer(model, weighting="forest").fit(frame), frame, "rows.csv")
+    go.clear()
+    with serving(app) as at, opened("/tables/rows", at=at) as page:
+        assert page.get_by_text("0 of 150 rows are explained so far").is_visible()
+        field = page.get_by_label("Prediction from")
+        with page.expect_response("**/tables/rows"):
+            field.fill("0.5")
+        assert field.input_value() == "0.5"
+        assert field.evaluate("field => field === document.activeElement")
+        go.set()
+        page.get_by_role("link", name="Show all rows that are explained").click()
+        page.get_by_role("link", name="CSV", exact=True).wait_for()
 
 
 def test_a_keyboard_is_enough(opened):

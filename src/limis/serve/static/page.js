@@ -2,6 +2,7 @@
 "use strict";
 
 const WAIT = 250; // milliseconds of quiet after a key
+const WAIT_FOR_ROWS = 2000;
 
 function query(form) {
   // Only what differs from the row: short addresses, and no change where nothing was changed.
@@ -48,10 +49,11 @@ function followChanges(form) {
       if (field.dataset.own !== undefined) field.classList.toggle("changed", field.dataset.own !== field.value);
     }
     const asked = query(form);
-    history.replaceState(null, "", asked.size ? `?${asked}` : location.pathname);
+    const differs = asked.toString() !== "";
+    history.replaceState(null, "", differs ? `?${asked}` : location.pathname);
     place.setAttribute("aria-busy", "true");
     try {
-      show(place, asked.size ? await fetchPart(`${form.dataset.fragment}?${asked}`, signal) : []);
+      show(place, differs ? await fetchPart(`${form.dataset.fragment}?${asked}`, signal) : []);
       heard.textContent = place.querySelector("[data-said]")?.textContent ?? "";
     } catch (error) {
       if (signal.aborted) return;
@@ -105,8 +107,28 @@ function followSuggestions(form) {
   });
 }
 
+async function followRows(note) {
+  // Only the note is renewed: whoever fills in the form, or reads, is not disturbed.
+  try {
+    const answer = await fetch(location.href);
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    if (answer.ok && !page.querySelector("[data-unfinished]")) {
+      const link = document.createElement("a");
+      link.href = location.href;
+      link.textContent = "Show all rows that are explained";
+      note.replaceChildren("No more are to come. ", link);
+      return;
+    }
+    if (answer.ok) note.replaceChildren(...page.querySelector("[data-unfinished]").childNodes);
+  } catch {
+    // The server may be back the next time.
+  }
+  setTimeout(followRows, WAIT_FOR_ROWS, note);
+}
+
 const change = document.getElementById("change");
 if (change) followChanges(change);
 const suggest = document.getElementById("suggest");
 if (suggest) followSuggestions(suggest);
-if (document.querySelector("[data-unfinished]")) setTimeout(() => location.reload(), 2000);
+const unfinished = document.querySelector("[data-unfinished]");
+if (unfinished) setTimeout(followRows, WAIT_FOR_ROWS, unfinished);
