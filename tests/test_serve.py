@@ -21,6 +21,7 @@ pytest.importorskip("fastapi")
 import httpx
 
 from limis.serve import Settings, make_app
+from limis.serve.schema import Answer
 
 MARKUP = "<script>alert(1)</script>"
 IMAGE = '"><img src=x onerror=alert(2)>'
@@ -235,6 +236,19 @@ def test_a_black_box_that_fails_gets_one_line_without_its_trace(client_for):
     assert answer.status_code == 422
     assert "cannot" in answer.text
     assert "secret" not in answer.text
+
+
+def assert_declared(client, told):
+    """Everything in an answer is in the schema, and of the type that it says."""
+    declared = client.get("/openapi.json").json()["components"]["schemas"]["Answer"]["properties"]
+    assert set(told) <= set(declared)
+    Answer.model_validate(told, strict=True)
+
+
+def test_the_schema_tells_what_an_explanation_holds(client):
+    (told,) = client.post("/api/explain", json={"rows": [ROW]}).json()["explanations"]
+    assert {"prediction", "values", "contributions", "coefficients", "fidelity"} <= set(told)
+    assert_declared(client, told)
 
 
 # --- pages ------------------------------------------------------------------------------------------------------
@@ -580,6 +594,8 @@ def test_more_than_two_classes(client_for):
         predicted = model.predict(frame.head(1))[0]
         assert told["prediction"]["class"] == predicted
         assert len(told["classes"]) == 3
+        for one in (told, *told["classes"]):
+            assert_declared(client, one)
         changed = client.post("/api/what-if", json={"row": row, "changes": {"a": 9.0}}).json()
         assert changed["prediction_after"]["class"] == "red"
         assert predicted in client.get("/tables/rows").text
@@ -605,6 +621,7 @@ def test_values_and_trees(client_for):
         assert "limis-tree" in client.get("/tables/rows/rows/0").text
         (told,) = client.post("/api/explain", json={"rows": [{"a": 0.2, "b": 0.5}]}).json()["explanations"]
         assert told["rules"]
+        assert_declared(client, told)
         assert "prediction" not in told
         assert "The black box says" in client.get("/tables/rows/rows/0/what-if?c0=0.9").text
         assert client.get("/tables/rows/groups?by=a").status_code == 200

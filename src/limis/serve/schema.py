@@ -65,11 +65,49 @@ class Metadata(BaseModel):
     limits: dict[str, int]
 
 
+class Prediction(BaseModel):
+    """The class that the model predicts."""
+
+    label: Any = Field(alias="class")
+    probability: float
+
+
+class Coefficient(BaseModel):
+    """A coefficient of a local model: of a number, of a jump in it, or of a level."""
+
+    column: str
+    level: str | None
+    value: float
+
+
+class TrainingRow(BaseModel):
+    """A training row and its weight."""
+
+    row: int
+    weight: float
+
+
 class Answer(BaseModel):
-    """One explanation; with more than two classes, `classes` has one of each."""
+    """One explanation; with more than two classes, `classes` has one of each. What is not known is left out, or null."""
 
     model_config = ConfigDict(extra="allow")
     row: int | str
+    prediction: Prediction | None = Field(None, description="of classifiers, where there is a model to ask")
+    values: dict[str, str] | None = Field(None, description="the row's values in words, by column")
+    model_output: float | None = Field(None, description="the black box's output, on the scale that is explained")
+    local_prediction: float | None = Field(None, description="what the row's local model says")
+    base_value: float | None = Field(None, description="the level of rows like this one; contributions start from it")
+    neighbourhood_shift: float | None = Field(None, description="that level, less the mean of all training rows")
+    contributions: dict[str, float | None] | None = Field(None, description="what each column adds to the base value")
+    coefficients: list[Coefficient] | None = Field(None, description="of local models that are linear")
+    intercept: float | None = None
+    rules: list[dict[str, Any]] | None = Field(None, description="of local models that are trees")
+    status: dict[str, str] | None = Field(None, description="columns whose effect cannot be seen here, and why")
+    fidelity: dict[str, Any] | None = Field(None, description="how far to trust it: trusted, error, bound, reasons")
+    training_rows: list[TrainingRow] | None = Field(None, description="those that count most, by position")
+    label: Any = Field(None, alias="class", description="the class that is explained, in `classes`")
+    predicted: Any = Field(None, description="the predicted class, beside `classes`")
+    classes: list[Answer] | None = None
 
 
 class Explained(BaseModel):
@@ -83,8 +121,8 @@ class Changed(BaseModel):
 
     model_output_before: float | None
     model_output_after: float | None
-    prediction_before: dict[str, Any] | None
-    prediction_after: dict[str, Any] | None
+    prediction_before: Prediction | None
+    prediction_after: Prediction | None
     foreseen_before: float | None = Field(description="the row's own local model, at the row")
     foreseen_after: float | None = Field(description="the row's own local model, at the changed row")
     explanation_before: Answer
