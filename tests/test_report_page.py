@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import limis
 from limis import Explanations, InputError, LimisExplainer
-from limis.report import cards, page, style
+from limis.report import cards, fragment, page, style
 from limis.report.effects import effects
 from limis.report.groups import chosen_columns
 from limis.report.words import Numbers, printable
@@ -301,6 +301,13 @@ def test_without_outputs_the_index_tells_no_prediction_and_no_error(found):
     ]
     assert "error at the row" not in page(unasked, title="t")
     assert "error at the row" in page(found, title="t")
+
+
+def test_other_pages_may_have_the_cards_of_a_notebook_without_their_style(found):
+    whole, part = cards(found[:2], total=2), fragment(found[:2])
+    assert "<style>" not in part
+    assert part.count('class="limis-card"') == 2
+    assert part[part.index("<article") : part.rindex("</article>")] in whole
 
 
 def test_no_rows_make_a_page_without_numbers(found):

@@ -51,6 +51,11 @@ def cards(explanations: Explained, total: int, suggestions: Suggestions | None =
     return _render("cards.html", explanations, cards=_cards(drawn, suggestions), note=note)
 
 
+def fragment(explanations: Explained) -> str:
+    """Cards without their style, for pages that have it from `style`; of several classes those of the predicted one."""
+    return _render("fragment.html", explanations, cards=_cards(list(explanations), None), note="")
+
+
 def suggestion_cards(rows: Sequence[RowSuggestions], total: int) -> str:
     """An HTML fragment for a notebook: what would change the prediction of each row.
 

@@ -11,6 +11,7 @@ from starlette.middleware import Middleware
 
 from limis import __version__
 from limis.explainer import LimisExplainer
+from limis.report import style
 from limis.serve.api import make_api
 from limis.serve.browse import make_browsing
 from limis.serve.desk import Desk
@@ -21,7 +22,7 @@ from limis.serve.guard import Guard
 from limis.serve.login import make_login
 from limis.serve.look import make_looking
 from limis.serve.reading import RowReader
-from limis.serve.rendering import STATIC, card_style, page, static_file
+from limis.serve.rendering import STATIC, card, page, static_file
 from limis.serve.settings import Settings
 from limis.serve.site import Site
 from limis.serve.tables import FIRST, Tables, hold
@@ -60,7 +61,7 @@ def make_app(
     tables.check_size(rows, name)
     first = hold(FIRST, name, rows.reset_index(drop=True), training)
     # The first explanation also takes the time that later ones do not: tables of the model, compiled code.
-    style = card_style(explainer.explain(first.features.iloc[:1]))
+    card(explainer.explain(first.features.iloc[:1]))
 
     @asynccontextmanager
     async def running(_: FastAPI) -> AsyncIterator[None]:
@@ -82,7 +83,7 @@ def make_app(
     reader = RowReader(training)
     app.include_router(make_api(desk, reader, settings))
     site = Site(desk, tables, reader)
-    for router in (make_browsing(site), make_looking(site), make_exchange(site), make_login(), _make_files(style)):
+    for router in (make_browsing(site), make_looking(site), make_exchange(site), make_login(), _make_files(style())):
         app.include_router(router)
 
     @app.get("/docs", include_in_schema=False)

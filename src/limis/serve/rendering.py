@@ -1,4 +1,4 @@
-"""Pages from templates that escape every name and value, and the style of the cards in them."""
+"""Pages from templates that escape every name and value, and the cards in them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from limis.report import cards
+from limis.report import fragment
 from limis.report.words import printable
 from limis.serve.words import Explained
 
@@ -27,23 +27,13 @@ def page(
 
 def card(found: Explained) -> Markup:
     """The cards of explanations, without their style: a page may only use styles that have an address of their own."""
-    return Markup(_split(cards(found, total=len(found)))[1])  # noqa: S704 - what made it has escaped every name and value
-
-
-def card_style(found: Explained) -> str:
-    """The style of all cards."""
-    return _split(cards(found, total=len(found)))[0]
+    return Markup(fragment(found))  # noqa: S704 - what made it has escaped every name and value
 
 
 @cache
 def static_file(name: str) -> str:
     """The text of one of the files in `STATIC`."""
     return (files("limis.serve") / "static" / name).read_text(encoding="utf-8")
-
-
-def _split(html: str) -> tuple[str, str]:
-    style, _, rest = html.partition("</style>")
-    return style.partition("<style>")[2], rest
 
 
 @cache
