@@ -251,7 +251,8 @@ def test_a_missing_number_and_a_level_never_seen_have_no_other_values_to_tell_of
 
 def test_a_column_too_large_to_square_is_told_without_its_coefficient():
     frame = pd.DataFrame({"a": np.linspace(0, 1, 120), "huge": 1e300 * np.linspace(-1, 1, 120)})
-    found = LimisExplainer(lambda rows: rows["a"] + rows["huge"] / 1e300, weighting="forest").fit(frame).explain(frame[:2])
+    explainer = LimisExplainer(lambda rows: rows["a"] + rows["huge"] / 1e300, weighting="forest").fit(frame)
+    found = explainer.explain(frame[:2])
     assert [effect.column for effect in effects(found[0], Numbers(2))] == ["a"]
     assert "huge" in read(page(found, title="t")).text
 

@@ -10,7 +10,6 @@ import uvicorn
 
 from limis.errors import InputError
 
-
 MOST_CONNECTIONS = 900  # of the 1,024 files that a process may usually have open
 
 

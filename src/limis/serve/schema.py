@@ -88,7 +88,7 @@ class TrainingRow(BaseModel):
 
 
 class Answer(BaseModel):
-    """One explanation; with more than two classes, `classes` has one of each. What is not known is left out, or null."""
+    """One explanation; with more than two classes, `classes` has one of each. What is not known is left out or null."""
 
     model_config = ConfigDict(extra="allow")
     row: int | str
