@@ -104,9 +104,8 @@ class RecordedChanges:
 
         Several changes of one column of a row count together as one.
         """
-        steps = sp.csr_array(table.features(self.values) - table.features(before[self.rows]))
-        owner = table.feature_column
-        width = np.bincount(owner)
+        steps = self._steps(table, before)
+        width = np.bincount(table.feature_column)
         first = np.concatenate([[0], np.cumsum(width)[:-1]])
         place = np.concatenate([[0], np.cumsum(width**2)])  # where each column's square begins
         # A change touches one column's features, one or two of them: the outer product of its few entries.
@@ -123,6 +122,19 @@ class RecordedChanges:
         )
         weight = np.ones(n) if sample_weight is None else sample_weight
         return ColumnSystems(grams, moments, width, weight / weight.sum())
+
+    def _steps(self, table: Table, before: np.ndarray) -> sp.csr_array:
+        """How far each change moved the features: (changes, features). Those of the other columns stay as they are."""
+        lines, places, sizes = [], [], []
+        for j, column in enumerate(table.columns):
+            changes = np.flatnonzero(self.columns == j)
+            moved = column.features(self.values[changes, j]) - column.features(before[self.rows[changes], j])
+            line, place = np.nonzero(moved)
+            lines.append(changes[line])
+            places.append(np.searchsorted(table.feature_column, j) + place)
+            sizes.append(moved[line, place])
+        where = (np.concatenate(lines), np.concatenate(places))
+        return sp.csr_array((np.concatenate(sizes), where), shape=(len(self), len(table.feature_column)))
 
 
 def ask_moved(training: TrainingRows, frame: pd.DataFrame, moves: Moves) -> tuple[np.ndarray | None, np.ndarray]:
