@@ -140,13 +140,14 @@ def _draw(measures: dict[str, str]) -> Callable[[pd.DataFrame], Figure]:
 
     def draw(table: pd.DataFrame) -> Figure:
         shown = table[~table["method"].isin(["Original", OF_LABELS, CEILING])]
-        names = list(shown["data"].unique())
+        names, methods = list(shown["data"].unique()), list(shown["method"].unique())
         figure, axes = figures.panels(names, len(measures), height=2.2)
         for row, (measure, label) in zip(axes, measures.items(), strict=True):
             row[0].set_ylabel(label)
             for ax, name in zip(row, names, strict=True):
                 part = shown[shown["data"] == name]
-                means = part.groupby("method", sort=False)[measure].mean().rename(measure).reset_index()
+                # All panels have the first one's names beside them, so all have their methods in one order.
+                means = part.groupby("method")[measure].mean().reindex(methods).rename_axis("method").reset_index()
                 figures.dots(ax, means.assign(**{f"{measure} ±": np.nan}), measure, paper=None)
                 if measure in ("nse", "skill"):
                     ax.set_xlim(left=max(-1.5, ax.get_xlim()[0]), right=1.05)
