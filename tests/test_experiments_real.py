@@ -242,6 +242,20 @@ def test_numbers_that_the_paper_cannot_mean_are_marked():
     assert SLIP in EXPERIMENTS["real-main"].note
 
 
+def test_panels_have_their_methods_in_one_order():
+    lines = [
+        ("Adult", "LIMIS (default)", 0.9),
+        ("Adult", "SILO", 0.5),
+        ("Blog", "SILO", 0.4),
+        ("Blog", "LIMIS (default)", 0.8),
+    ]
+    table = pd.DataFrame(lines, columns=["data", "method", "nse"]).assign(skill=0.0)
+    figure = EXPERIMENTS["real-verdicts"].draw(table)
+    assert [text.get_text() for text in figure.axes[0].get_yticklabels()] == ["LIMIS (default)", "SILO"]
+    for ax, values in zip(figure.axes[:2], ([0.9, 0.5], [0.8, 0.4]), strict=True):
+        np.testing.assert_allclose(ax.collections[-1].get_offsets()[:, 0], values)
+
+
 def test_the_runs_of_a_cell_differ_in_key():
     runs = [
         run

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 import torch
 
 import limis
-from limis import InputError, LimisExplainer
+from limis import InputError, LimisExplainer, changes
 from limis.blackbox import connect
 from limis.changes import RecordedChanges
 from limis.datasets import make_synthetic
@@ -58,6 +58,19 @@ def test_records_are_true_answers_of_the_black_box(mixed, recorded):
     same = recorded.values == mixed.values[recorded.rows]
     assert (same.sum(axis=1) == 1).all()  # one column of two changed
     np.testing.assert_array_equal((~same).argmax(axis=1), recorded.columns)
+
+
+def test_few_changed_rows_are_written_out_at_a_time(mixed, recorded, monkeypatch):
+    monkeypatch.setattr(changes, "CELLS_AT_ONCE", 20)
+    sizes, ask = [], mixed.black_box.model
+
+    def counting(rows):
+        sizes.append(len(rows))
+        return ask(rows)
+
+    again = RecordedChanges.ask(mixed.with_model(counting), np.random.default_rng(1))
+    np.testing.assert_array_equal(again.outputs, recorded.outputs)
+    assert max(sizes) <= 20 // len(mixed.table.source_names)
 
 
 def test_systems_give_least_squares_slopes_of_the_weighted_changes(mixed, recorded):

@@ -24,6 +24,7 @@ MAX_ROUNDS = 3  # how often each column of a row is changed, where there are que
 OWN_CHANGES = 2.0
 # Fewer donors than rows: a near value is near enough, and the search costs rows × donors.
 DONORS = 6_000
+CELLS_AT_ONCE = 20_000_000  # of moved rows, when the black box is asked about them
 
 # What a change is counted from: what the black box says of the row, or of the row's other changed copies. A black box
 # that remembers its training rows answers for them as for no other row, and every step away from one forgets it.
@@ -59,8 +60,7 @@ class RecordedChanges:
             rows = np.sort(rng.choice(rows, most, replace=False))
         rounds = [_single_moves(training, rows, rng) for _ in range(min(MAX_ROUNDS, most // len(rows)))]
         moves = Moves.join(rounds)
-        asked = moved_frame(training.table, training.frame, training.frame, moves)
-        every, outputs = ask_every(training, asked)
+        every, outputs = ask_moved(training, training.frame, moves)
         outputs = (outputs - training.overall_mean) / training.unit
         values = moved_values(training.values, training.values, moves)
         answers = outputs - training.standard_outputs[moves.rows]
@@ -104,9 +104,8 @@ class RecordedChanges:
 
         Several changes of one column of a row count together as one.
         """
-        steps = sp.csr_array(table.features(self.values) - table.features(before[self.rows]))
-        owner = table.feature_column
-        width = np.bincount(owner)
+        steps = self._steps(table, before)
+        width = np.bincount(table.feature_column)
         first = np.concatenate([[0], np.cumsum(width)[:-1]])
         place = np.concatenate([[0], np.cumsum(width**2)])  # where each column's square begins
         # A change touches one column's features, one or two of them: the outer product of its few entries.
@@ -124,15 +123,39 @@ class RecordedChanges:
         weight = np.ones(n) if sample_weight is None else sample_weight
         return ColumnSystems(grams, moments, width, weight / weight.sum())
 
+    def _steps(self, table: Table, before: np.ndarray) -> sp.csr_array:
+        """How far each change moved the features: (changes, features). Those of the other columns stay as they are."""
+        lines, places, sizes = [], [], []
+        for j, column in enumerate(table.columns):
+            changes = np.flatnonzero(self.columns == j)
+            moved = column.features(self.values[changes, j]) - column.features(before[self.rows[changes], j])
+            line, place = np.nonzero(moved)
+            lines.append(changes[line])
+            places.append(np.searchsorted(table.feature_column, j) + place)
+            sizes.append(moved[line, place])
+        where = (np.concatenate(lines), np.concatenate(places))
+        return sp.csr_array((np.concatenate(sizes), where), shape=(len(self), len(table.feature_column)))
 
-def ask_every(training: TrainingRows, frame: pd.DataFrame) -> tuple[np.ndarray | None, np.ndarray]:
-    """The outputs of all classes where there are several, else None; and the outputs that are explained."""
-    box = training.black_box
-    if len(frame) == 0:
-        return (None if training.every is None else np.empty((0, training.every.shape[1]))), np.empty(0)
-    if box.view is None or training.every is None:
-        return None, box.outputs(frame)
-    every = box.every_output(frame)
+
+def ask_moved(training: TrainingRows, frame: pd.DataFrame, moves: Moves) -> tuple[np.ndarray | None, np.ndarray]:
+    """What the black box says of moved rows: for all classes where there are several, else None; and what is explained.
+
+    Of wide tables few moved rows at a time are written out: all of them would take as much memory as the table does,
+    many times over.
+    """
+    box, n_columns = training.black_box, len(training.table.source_names)
+    several = box.view is not None and training.every is not None
+    at_once = max(1, CELLS_AT_ONCE // max(1, n_columns))
+    answers = []
+    for start in range(0, len(moves), at_once):
+        part = moves.taken(slice(start, start + at_once))
+        asked = moved_frame(training.table, frame, training.frame, part)
+        answers.append(box.every_output(asked) if several else box.outputs(asked))
+    if not several:
+        return None, np.concatenate(answers) if answers else np.empty(0)
+    assert box.view is not None
+    assert training.every is not None
+    every = np.concatenate([training.every[:0], *answers])
     return every, box.view(every)
 
 

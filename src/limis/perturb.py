@@ -42,8 +42,8 @@ class Moves:
         rows, donors, changed = zip(*((part.rows, part.donors, part.changed) for part in parts), strict=True)
         return Moves(np.concatenate(rows), np.concatenate(donors), np.concatenate(changed))
 
-    def taken(self, which: np.ndarray) -> Moves:
-        """Some of the moves, by place or by a mask."""
+    def taken(self, which: np.ndarray | slice) -> Moves:
+        """Some of the moves, by place, by a mask or by a slice."""
         return Moves(self.rows[which], self.donors[which], self.changed[which])
 
 

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from limis.changes import ColumnSystems, RecordedChanges
-from limis.perturb import DONOR_POOL, NEAR_ROWS, NEAR_VALUES, Moves, gower_distance, moved_frame, moved_values
+from limis.changes import ColumnSystems, RecordedChanges, ask_moved
+from limis.perturb import DONOR_POOL, NEAR_ROWS, NEAR_VALUES, Moves, gower_distance, moved_values
 from limis.rows import TrainingRows
 
 BLOCK = 64  # rows asked about at once
@@ -35,8 +35,7 @@ def _ask_block(
     training: TrainingRows, frame: pd.DataFrame, values: np.ndarray, outputs: np.ndarray, queries: int
 ) -> ColumnSystems:
     moves = own_moves(training, values, queries)
-    asked = moved_frame(training.table, frame, training.frame, moves)
-    after = training.black_box.outputs(asked) if len(moves) else np.empty(0)
+    _, after = ask_moved(training, frame, moves)
     changes = RecordedChanges(
         rows=moves.rows,
         columns=moves.changed.argmax(axis=1),

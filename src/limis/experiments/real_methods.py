@@ -41,6 +41,7 @@ ALPHAS = (0.001, 1.0)
 CHOOSING, CHOOSING_LIME = 300, 30  # probe rows that peers' options are chosen on
 VALIDATING = 1000  # probe rows that MAPLE chooses its features on
 LIME_TESTS = 500  # as many as two hours of a core allow
+LIME_TESTS_OF_FORESTS = 200  # a thousand deep trees take a second to answer what LIME asks about one row
 QUICK_SAMPLES, QUICK_BOOSTER = 200, 20
 
 
@@ -147,6 +148,11 @@ def forests(problem: RealProblem, surrogate: Surrogate, device: str) -> Iterator
     yield _ceiling(problem)
 
 
+def lime_tests(box: str) -> int:
+    """How many test rows LIME explains, of a kind of black box."""
+    return LIME_TESTS_OF_FORESTS if box == "RF" else LIME_TESTS
+
+
 def lime(problem: RealProblem, surrogate: Surrogate, device: str) -> Iterator[Explained]:  # noqa: ARG001 - CPU
     """LIME with or without quartiles, whichever is better on probe rows, for the first of the test rows."""
     asking = _asking(problem)
@@ -158,7 +164,7 @@ def lime(problem: RealProblem, surrogate: Surrogate, device: str) -> Iterator[Ex
         for whether in (True, False)
     }
     best = _better(problem, peers, CHOOSING_LIME)
-    yield _explained(problem, "LIME", peers[best].explain, options=best, tests=LIME_TESTS)
+    yield _explained(problem, "LIME", peers[best].explain, options=best, tests=lime_tests(problem.box))
 
 
 GROUPS: dict[str, Callable[[RealProblem, Surrogate, str], Iterator[Explained]]] = {

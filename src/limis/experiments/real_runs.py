@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from limis.experiments.methods import REVISION
-from limis.experiments.real_methods import GROUPS, LIME_TESTS, SAMPLED, Explained, Surrogate
+from limis.experiments.real_methods import GROUPS, SAMPLED, Explained, Surrogate, lime_tests
 from limis.experiments.real_problem import RealProblem
 from limis.experiments.runs import Arrays, key_of
 
@@ -36,7 +36,7 @@ class RealRun:
     @property
     def key(self) -> str:
         """What the run is kept under."""
-        decisive = {"LIMIS (default)": f", revision {REVISION}", "LIME": f", {LIME_TESTS} tests"}
+        decisive = {"LIMIS (default)": f", revision {REVISION}", "LIME": f", {lime_tests(self.problem.box)} tests"}
         return key_of(str(self), repr(self) + decisive.get(self.group, ""))
 
     @property

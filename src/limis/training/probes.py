@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from limis.changes import ask_every
-from limis.perturb import Moves, draw_moves, moved_frame, moved_values
+from limis.changes import ask_moved
+from limis.perturb import Moves, draw_moves, moved_values
 from limis.rows import TrainingRows
 
 MIN_PROBES, MAX_PROBES = 100, 2000
@@ -62,7 +62,7 @@ class ProbeRows:
         moves = draw_moves(table, values, training.values, rng)
         if len(moves) == 0:
             return cls(values, outputs, None, every)
-        every_answer, answers = ask_every(training, moved_frame(table, frame, training.frame, moves))
+        every_answer, answers = ask_moved(training, frame, moves)
         moved = moved_values(values, training.values, moves)
         every_change = None if every_answer is None or every is None else every_answer - every[moves.rows]
         return cls(values, outputs, AskedMoves(moves, moved, answers - outputs[moves.rows], every_change), every)
