@@ -7,6 +7,7 @@ original column has its own small system of equations.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -209,7 +210,7 @@ class ColumnSystems:
         shares of the mean square of a column's changes. Weights of a row sum to 1. ``own`` holds changes of the
         explained rows themselves, which count `OWN_CHANGES`.
         """
-        every_gram, every_moment = self.share[None] @ self.grams, self.share[None] @ self.moments
+        every_gram, every_moment = self._every_gram, self._every_moment
         grams = np.asarray((weights @ self.grams).todense()) + prior * every_gram
         moments = np.asarray((weights @ self.moments).todense()) + prior * every_moment
         own_grams, own_moments = (None, None) if own is None else (own.grams.toarray(), own.moments.toarray())
@@ -242,14 +243,11 @@ class ColumnSystems:
 
     def touched(self, weights: sp.csr_array) -> np.ndarray:
         """Which features some weighted row's changes moved: (rows, features) bool."""
-        diagonal = np.concatenate(
-            [start + np.arange(size) * (size + 1) for start, size in zip(self._starts(), self.width, strict=True)]
-        )
-        return np.asarray((weights @ self.grams[:, diagonal]).todense()) > 0
+        return np.asarray((weights @ self._squares).todense()) > 0
 
     def standard_errors(self, weights: sp.csr_array, slopes: np.ndarray, prior: float, penalty: float) -> np.ndarray:
         """Robust (sandwich) errors of one row's slopes, the rows with recorded changes taken as drawn: (features,)."""
-        every = self.share[None] @ self.grams
+        every = self._every_gram
         gram = np.asarray((weights @ self.grams).todense())[0] + prior * every[0]
         moments, grams = self.moments[weights.indices].toarray(), self.grams[weights.indices].toarray()
         errors = np.empty_like(slopes)
@@ -262,6 +260,21 @@ class ColumnSystems:
             errors[own] = np.sqrt(((weights.data[:, None] * scores @ inverse) ** 2).sum(axis=0))
             feature += size
         return errors
+
+    @cached_property
+    def _every_gram(self) -> np.ndarray:
+        """The systems of all training rows together: (1, cells)."""
+        return np.asarray(self.share[None] @ self.grams)
+
+    @cached_property
+    def _every_moment(self) -> np.ndarray:
+        return np.asarray(self.share[None] @ self.moments)
+
+    @cached_property
+    def _squares(self) -> sp.csr_array:
+        """The cells in which a feature meets itself: (training rows, features)."""
+        diagonal = [start + np.arange(size) * (size + 1) for start, size in zip(self._starts(), self.width, strict=True)]
+        return sp.csr_array(self.grams[:, np.concatenate(diagonal)])
 
     def _starts(self) -> list[int]:
         """Where each column's square begins among the cells."""

@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 import scipy.sparse as sp
 
+from limis.around import look_around
 from limis.changes import ColumnSystems
 from limis.copies import ChangedCopies
 from limis.retrieval import Retriever
@@ -79,12 +80,14 @@ class TwoScales:
         """
         broad = None if self.slope_weighting is None else self.slope_weighting.weights(training, values)
         if broad is not None and self.level_from == "slopes":
-            near = sp.hstack([broad, sp.csr_array((len(values), len(self.copies.origin)))], format="csr")
-        else:
-            near = self.retriever.proximity(training, values)
+            return *_shares(*strongest(broad, self.candidates(training))), broad
+        most = self.candidates(training)
         if broad is None:
-            broad = self._by_origin(*_shares(near, min(self.n_candidates, len(training))))
-        return *_shares(near, self.candidates(training)), broad
+            most = max(most, min(self.n_candidates, len(training)))
+        near = self.retriever.nearest(training, values, most)
+        if broad is None:
+            broad = self._by_origin(*_shares(*_fewer(*near, min(self.n_candidates, len(training)))))
+        return *_shares(*_fewer(*near, self.candidates(training))), broad
 
     def slopes(self, training: TrainingRows, broad: sp.csr_array, own: ColumnSystems | None = None) -> np.ndarray:
         """Slopes of rows for which the training rows' changes count so: (rows, features), in feature units."""
@@ -124,13 +127,11 @@ class TwoScales:
         rows, share = narrow
         features, outputs = self.all_features(training), self.all_outputs(training)
         outputs = outputs * training.unit + training.overall_mean
-        near, heights = features[rows], outputs[rows]  # (rows, candidates, features), (rows, candidates)
-        means = (near * share[:, :, None]).sum(axis=1)
+        heights = outputs[rows]
+        means, spread, along = np.empty_like(slopes), np.empty_like(slopes), np.empty_like(share)
+        look_around(features, rows, share, slopes, means, spread, along)
         levels = (heights * share).sum(axis=1)
-        centred = near - means[:, None, :]
-        spread = np.sqrt((centred**2 * share[:, :, None]).sum(axis=1))
         deviations = heights - levels[:, None]
-        along = (centred * slopes[:, None, :]).sum(axis=2)
         reach = np.full(len(values), self.reach)
         # Of several classes slopes hold alike for all: else what one class loses no other would gain.
         if training.every is None:
@@ -186,9 +187,17 @@ def _with_fallback(fits: LocalFits, fallback: GlobalFit, empty: np.ndarray) -> L
     return fits
 
 
-def _shares(near: sp.csr_array, most: int) -> tuple[np.ndarray, np.ndarray]:
-    """The strongest rows of each, and their shares of the weight: (rows, candidates) both."""
-    rows, weights = strongest(near, most)
+def _fewer(rows: np.ndarray, weights: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """The strongest ``most`` of each row's candidates, in row order."""
+    if rows.shape[1] <= most:
+        return rows, weights
+    # A stable sort: ties go to the lower row, and candidates without weight come last.
+    kept = np.sort(np.argsort(-weights, axis=1, kind="stable")[:, :most], axis=1)
+    return np.take_along_axis(rows, kept, axis=1), np.take_along_axis(weights, kept, axis=1)
+
+
+def _shares(rows: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The same rows, and their shares of the weight: (rows, candidates) both."""
     return rows, weights / np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
 
 

@@ -14,6 +14,8 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.tree import DecisionTreeRegressor
 
+from limis.retrieval.walking import walk
+
 LEAF = -1
 
 
@@ -41,14 +43,17 @@ class Forest:
 
     def leaves(self, inputs: np.ndarray) -> np.ndarray:
         """The leaf each row falls into, for every tree: (rows, trees)."""
-        rows = np.arange(len(inputs))[:, None]
-        inputs = inputs.astype(np.float32)
-        at = np.broadcast_to(self.roots, (len(inputs), self.n_trees))
-        for _ in range(self.depth):
-            feature = self.feature[at]
-            goes_left = inputs[rows, feature] <= self.threshold[at]
-            at = np.where(goes_left, self.left[at], self.right[at])
-        return self.leaf_number[at]
+        ends = np.empty((len(inputs), self.n_trees), dtype=np.int32)
+        walk(
+            np.ascontiguousarray(inputs, dtype=np.float32),
+            self.feature,
+            self.threshold,
+            self.left,
+            self.right,
+            self.roots,
+            ends,
+        )
+        return self.leaf_number[ends]
 
 
 def grow_forest(

@@ -8,6 +8,7 @@ rows may lie far along the trend, which the slopes make up for, and are alike in
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,6 +16,7 @@ import torch
 from sklearn.linear_model import Ridge
 
 from limis.copies import ChangedCopies
+from limis.retrieval.finding import find_nearest
 from limis.retrieval.forest import Forest, grow_forest
 from limis.retrieval.index import LeafIndex
 from limis.retrieval.levels import LevelMeans, own_outputs
@@ -112,28 +114,51 @@ class Retriever:
         A row that equals training rows is kept from them altogether: they and their copies get no weight, no tree
         that saw them is used, and its categories are coded without their outputs.
         """
-        twins = training.twins(values)
-        if twins.nnz == 0:
-            return self.index.proximity(self.forest.leaves(self.levels.inputs(training.table, values)))
-        weights = np.ones(len(training)) if training.sample_weight is None else training.sample_weight
-        own = own_outputs(twins, training.seen_outputs.round(6), weights)
-        inputs = self.levels.inputs(training.table, values, own)
-        saw_a_twin = (twins @ self.in_bag.astype(np.float32)) > 0
-        near = self.index.proximity(self.forest.leaves(inputs), ~saw_a_twin)
-        near = sp.csr_array(near - near.multiply(twins[:, self.origin]))
-        near.eliminate_zeros()
-        near.sort_indices()
+        leaves, used, twins = self._trees_of(training, values)
+        near = self.index.proximity(leaves, used)
+        if twins.nnz:
+            near = sp.csr_array(near - near.multiply(twins[:, self.origin]))
+            near.eliminate_zeros()
+            near.sort_indices()
         return near
+
+    def nearest(self, training: TrainingRows, values: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
+        """The strongest rows of `proximity`, in row order, padded with row 0 at weight 0: rows and weights (rows, most).
+
+        Of equal weights the lower row counts as the stronger.
+        """
+        leaves, used, twins = self._trees_of(training, values)
+        rows, weights = np.zeros((len(values), most), dtype=np.int64), np.zeros((len(values), most))
+        held = self.index.shares
+        find_nearest(
+            leaves, used, held.indptr, held.indices, held.data, self.origin, twins.indptr, twins.indices, rows, weights
+        )
+        return rows, weights
+
+    def _trees_of(self, training: TrainingRows, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, sp.csr_array]:
+        """The leaves rows fall into, which trees may speak for them, and the training rows that equal them."""
+        twins = training.twins(values)
+        used = np.ones((len(values), self.forest.n_trees), dtype=bool)
+        own = None
+        if twins.nnz:
+            weights = np.ones(len(training)) if training.sample_weight is None else training.sample_weight
+            own = own_outputs(twins, training.seen_outputs.round(6), weights)
+            has_twin = np.diff(twins.indptr) > 0
+            used[has_twin] = ~np.logical_or.reduceat(self.in_bag[twins.indices], twins.indptr[:-1][has_twin])
+        return self.forest.leaves(self.levels.inputs(training.table, values, own)), used, twins
 
     def by_origin(self, weights: sp.csr_array) -> sp.csr_array:
         """Weights of training rows and copies, added up by training row: (rows, training rows)."""
-        n_all = len(self.origin)
-        if n_all == self.in_bag.shape[0]:
+        if len(self.origin) == len(self.in_bag):
             return weights
-        collect = sp.csr_array((np.ones(n_all), (np.arange(n_all), self.origin)), shape=(n_all, self.in_bag.shape[0]))
-        collected = sp.csr_array(weights @ collect)
+        collected = sp.csr_array(weights @ self._collecting)
         collected.sort_indices()
         return collected
+
+    @cached_property
+    def _collecting(self) -> sp.csr_array:
+        n_all = len(self.origin)
+        return sp.csr_array((np.ones(n_all), (np.arange(n_all), self.origin)), shape=(n_all, len(self.in_bag)))
 
 
 def _trend(

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from limis.retrieval import Retriever
-from limis.retrieval.index import strongest
 from limis.rows import TrainingRows
 from limis.weighting.base import Neighbourhood
 
@@ -26,5 +25,5 @@ class ForestWeighting:
 
     def neighbourhood(self, training: TrainingRows, values: np.ndarray) -> Neighbourhood:
         """Candidates and weights of each row given by its values."""
-        rows, weights = strongest(self.retriever.proximity(training, values), self.candidates(training))
+        rows, weights = self.retriever.nearest(training, values, self.candidates(training))
         return Neighbourhood(rows, weights, self.scale)

@@ -1,0 +1,46 @@
+"""How a row's narrow neighbours lie around it, compiled: no (rows × candidates × features) array is ever made."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit, prange
+
+
+@njit(parallel=True, cache=True, nogil=True)
+def look_around(
+    features: np.ndarray,
+    near: np.ndarray,
+    share: np.ndarray,
+    slopes: np.ndarray,
+    means: np.ndarray,
+    spread: np.ndarray,
+    along: np.ndarray,
+) -> None:
+    """Write where the near rows of each row lie, and what its slopes say of them.
+
+    features : (all rows, features); near, share : (rows, candidates) which of them, and how much each counts, summing
+    to 1; slopes : (rows, features). Written are means and spread : (rows, features), weighted; and along : (rows,
+    candidates), what the slopes add on the way from the mean to each near row.
+    """
+    n_features = features.shape[1]
+    for row in prange(len(near)):
+        mean, square, slope = means[row], spread[row], slopes[row]
+        mean[:] = 0.0
+        square[:] = 0.0
+        for candidate in range(near.shape[1]):
+            weight = share[row, candidate]
+            if weight > 0:
+                one = features[near[row, candidate]]
+                for feature in range(n_features):
+                    mean[feature] += weight * one[feature]
+        for candidate in range(near.shape[1]):
+            weight = share[row, candidate]
+            one = features[near[row, candidate]]
+            told = 0.0
+            for feature in range(n_features):
+                step = one[feature] - mean[feature]
+                square[feature] += weight * step * step
+                told += slope[feature] * step
+            along[row, candidate] = told
+        for feature in range(n_features):
+            square[feature] = np.sqrt(square[feature])
