@@ -258,7 +258,6 @@ def test_a_column_too_large_to_square_is_told_without_its_coefficient():
 
 
 def test_trees_have_a_page_of_their_own_kind():
-    pytest.importorskip("numba")
     trees = LimisExplainer(pay, surrogate="tree", random_state=0).fit(people()).explain(people(30, seed=3))
     seen = read(page(trees, title="t"))
     assert "a shallow tree for each row" in seen.text

@@ -51,7 +51,7 @@ def test_leaves_are_those_of_scikit_learn(data):
 def test_proximity_weighs_outputs_into_the_forests_own_prediction(data):
     inputs, outputs = data
     forest, in_bag = grow_forest(inputs, [outputs], np.arange(300), **OPTIONS)
-    index = LeafIndex.build(forest.leaves(inputs), in_bag, forest.n_leaves)
+    index = LeafIndex.build(zip(forest.leaves_by_tree(inputs), in_bag.T, strict=True), forest.n_leaves, 300)
     rows = np.random.default_rng(1).normal(size=(50, 5)).astype(np.float32)
     near = index.proximity(forest.leaves(rows))
     np.testing.assert_allclose(near.sum(axis=1), 1)
@@ -69,7 +69,8 @@ def test_out_of_bag_proximity_equals_brute_force(data):
     inputs, outputs = data
     forest, in_bag = grow_forest(inputs, [outputs], np.arange(300), **OPTIONS)
     leaves = forest.leaves(inputs)
-    near = LeafIndex.build(leaves, in_bag, forest.n_leaves).proximity(leaves, in_bag == 0).toarray()
+    index = LeafIndex.build(zip(leaves.T, in_bag.T, strict=True), forest.n_leaves, 300)
+    near = index.proximity(leaves, in_bag == 0).toarray()
     for row in range(20):
         used = [tree for tree in range(7) if in_bag[row, tree] == 0]
         expected = np.zeros(300)
@@ -77,6 +78,20 @@ def test_out_of_bag_proximity_equals_brute_force(data):
             mates = (leaves[:, tree] == leaves[row, tree]) * in_bag[:, tree].astype(float)
             expected += mates / mates.sum() / len(used)
         np.testing.assert_allclose(near[row], expected, atol=1e-12)
+
+
+def test_a_leaf_keeps_no_more_rows_than_asked_for_and_any_of_them():
+    leaves = np.array([0] * 50 + [1] * 3)
+    kept = [LeafIndex.build([(leaves, np.ones(53))] * 1, 2, 53, most=10).shares]
+    first, second = kept[0][[0]], kept[0][[1]]
+    assert first.nnz == 10
+    assert second.indices.tolist() == [50, 51, 52]
+    np.testing.assert_allclose(kept[0].sum(axis=1), 1)
+    # 400 trees that all have this one leaf: each row is kept by a fifth of them, 80 with a deviation of 8.
+    all_trees = LeafIndex.build([(np.full(50, tree), np.ones(50)) for tree in range(400)], 400, 50, most=10).shares
+    times = np.bincount(all_trees.indices, minlength=50)
+    assert times.min() > 80 - 5 * 8
+    assert times.max() < 80 + 5 * 8
 
 
 def test_strongest_keeps_the_largest_in_row_order_and_pads():

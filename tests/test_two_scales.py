@@ -205,7 +205,7 @@ def test_contributions_start_at_the_mean_of_the_narrow_rows():
     explainer.local_model_ = model
     rows = pd.DataFrame({"a": [-1.5, 0.1, 1.9], "b": [0.0, 1.0, -1.0]})
     found = explainer.explain(rows)
-    near, share = _shares(model.retriever.proximity(training, training.table.values(rows)), model.n_level)
+    near, share = _shares(*model.retriever.nearest(training, training.table.values(rows), model.n_level))
     outputs = np.concatenate([training.outputs, model.copies.outputs * training.unit + training.overall_mean])
     np.testing.assert_allclose(found.base_values, (share * outputs[near]).sum(axis=1))
     assert found.fits.reach.min() < 1  # the black box bends

@@ -273,8 +273,9 @@ class ColumnSystems:
     @cached_property
     def _squares(self) -> sp.csr_array:
         """The cells in which a feature meets itself: (training rows, features)."""
-        diagonal = [start + np.arange(size) * (size + 1) for start, size in zip(self._starts(), self.width, strict=True)]
-        return sp.csr_array(self.grams[:, np.concatenate(diagonal)])
+        squares = zip(self._starts(), self.width, strict=True)
+        diagonal = np.concatenate([start + np.arange(size) * (size + 1) for start, size in squares])
+        return sp.csr_array(self.grams[:, diagonal])
 
     def _starts(self) -> list[int]:
         """Where each column's square begins among the cells."""

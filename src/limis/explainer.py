@@ -20,7 +20,7 @@ from limis.changes import RecordedChanges
 from limis.check import TOLERANCE
 from limis.class_explanations import ClassExplanations
 from limis.classes import leading_view, parts_of_classes, pooled, rename_classes
-from limis.errors import InputError, require
+from limis.errors import InputError
 from limis.explanation import Explanations
 from limis.given import checked_weight
 from limis.jumps import find_jumps
@@ -358,8 +358,6 @@ class LimisExplainer(BaseEstimator):
         """Refuse what would be left unused: a reward or an objective where nothing is trained for it."""
         if not isinstance(self.surrogate, str):
             check_regressor(self.surrogate)
-        elif self.surrogate == "tree":
-            require("numba", "tree")
         if self.weighting not in TRAINED and self.objective != "auto":
             raise InputError(f"objective={self.objective!r} needs a weighting that is trained: {', '.join(TRAINED)}")
         if self.reward is not None:

@@ -15,6 +15,7 @@ import torch
 
 from limis.blackbox import BlackBox
 from limis.cell_types import in_type_of
+from limis.keyed_rows import KeyedRows
 from limis.table import Table
 
 
@@ -37,7 +38,6 @@ class TrainingRows:
     seen_targets: torch.Tensor = field(init=False, repr=False)  # (rows,) float32: what weightings look at
     unit: float = field(init=False)  # of the targets, in the outputs' own units
     standard_outputs: np.ndarray = field(init=False, repr=False)  # (rows,) the targets in float64
-    _places: dict[bytes, list[int]] | None = field(init=False, default=None, repr=False)
 
     def __post_init__(self) -> None:
         self.features = torch.as_tensor(self.table.features(self.values), dtype=torch.float32)
@@ -116,32 +116,15 @@ class TrainingRows:
         """Standard deviation of every feature over the training rows."""
         return self.features.double().numpy().std(axis=0)
 
-    def _by_key(self) -> dict[bytes, list[int]]:
-        if self._places is None:
-            self._places = {}
-            for place, key in enumerate(_keys(self.values)):
-                self._places.setdefault(key, []).append(place)
-        return self._places
+    @cached_property
+    def _keyed(self) -> KeyedRows:
+        return KeyedRows.of(self.values)
 
     def distinct(self) -> tuple[np.ndarray, np.ndarray]:
         """One place of each distinct row, and for every row which of them it equals."""
-        places = np.array([where[0] for where in self._by_key().values()])
-        group = np.empty(len(self), dtype=np.int64)
-        for number, where in enumerate(self._by_key().values()):
-            group[where] = number
-        return places, group
+        return self._keyed.distinct()
 
     def twins(self, values: np.ndarray) -> sp.csr_array:
         """Which training rows equal each given row in all columns: (rows, training rows) of ones."""
-        by_key = self._by_key()
-        found = [by_key.get(key, []) for key in _keys(values)]
-        counts = np.array([len(places) for places in found])
-        indices = np.array([place for places in found for place in places], dtype=np.int64)
-        starts = np.concatenate([[0], np.cumsum(counts)])
-        return sp.csr_array((np.ones(len(indices)), indices, starts), shape=(len(values), len(self)))
-
-
-def _keys(values: np.ndarray) -> list[bytes]:
-    """Rows as bytes that are equal when the rows are: one NaN, one zero."""
-    plain = np.where(np.isnan(values), np.nan, values) + 0.0
-    return [row.tobytes() for row in np.ascontiguousarray(plain)]
+        starts, places = self._keyed.equal_to(values)
+        return sp.csr_array((np.ones(len(places)), places, starts), shape=(len(values), len(self)))

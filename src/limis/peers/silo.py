@@ -80,9 +80,9 @@ class Silo(Peer):
             grown = self.ensemble
         self.trees_ = [tree.tree_ for tree in np.ravel(grown.estimators_)]
         counted = selectable * (1.0 if self.training.sample_weight is None else self.training.sample_weight)
-        leaves = self._leaves(self.features_)
         n_leaves = sum(tree.node_count for tree in self.trees_)
-        self.index_ = LeafIndex.build(leaves, np.repeat(counted[:, None], len(self.trees_), axis=1), n_leaves)
+        by_tree = ((leaves, counted) for leaves in self._leaves(self.features_).T)
+        self.index_ = LeafIndex.build(by_tree, n_leaves, len(counted))
 
     def _leaves(self, features: np.ndarray) -> np.ndarray:
         """The leaf each row falls into in every tree, nodes counted through all trees: (rows, trees)."""

@@ -1,42 +1,50 @@
-"""From leaves to the nearest rows, compiled: the work depends on how many rows the leaves hold, not on all there are."""
+"""From leaves to the nearest rows, compiled: the work depends on how many rows the leaves hold, not on all rows."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit, prange
 
 
+class Held(NamedTuple):
+    """The rows of each leaf, one leaf after another."""
+
+    starts: np.ndarray  # (leaves + 1,) where each leaf's begin
+    rows: np.ndarray
+    shares: np.ndarray  # what share of the leaf each row holds
+
+
+class Twins(NamedTuple):
+    """The training rows that equal each query, one query after another, and whom the rows in the leaves stand for."""
+
+    starts: np.ndarray  # (queries + 1,) where each query's begin
+    rows: np.ndarray
+    origin: np.ndarray  # (rows,) the training row that each row in a leaf stands for
+
+
 @njit(parallel=True, cache=True, nogil=True)
 def find_nearest(
-    leaves: np.ndarray,
-    used: np.ndarray,
-    starts: np.ndarray,
-    members: np.ndarray,
-    shares: np.ndarray,
-    origin: np.ndarray,
-    twin_starts: np.ndarray,
-    twins: np.ndarray,
-    rows: np.ndarray,
-    weights: np.ndarray,
+    leaves: np.ndarray, used: np.ndarray, held: Held, twins: Twins, rows: np.ndarray, weights: np.ndarray
 ) -> None:
     """Write each query's strongest rows, in row order, and their weights into zeroed ``rows`` and ``weights``.
 
-    leaves, used : (queries, trees) the leaf in each tree, and whether the tree counts. starts, members, shares : the
-    rows of each leaf, one leaf after another, and what share of it each holds. origin : the training row that each row
-    stands for; those of a query's twins, listed one query after another, are left out. A weight is the mean, over trees,
-    of a row's share in the leaf; of equal weights the lower row counts as the stronger.
+    leaves, used : (queries, trees) the leaf in each tree, and whether the tree counts. A weight is the mean, over
+    trees, of a row's share in the leaf; of equal weights the lower row counts as the stronger. Rows that stand for a
+    query's twins are left out.
     """
     for query in prange(len(leaves)):
-        found, weight = _add_up(leaves[query], used[query], starts, members, shares)
-        own = twins[twin_starts[query] : twin_starts[query + 1]]
+        found, weight = _add_up(leaves[query], used[query], held)
+        own = twins.rows[twins.starts[query] : twins.starts[query + 1]]
         if len(own):
-            kept = np.empty(len(found), dtype=np.bool_)
+            other = np.empty(len(found), dtype=np.bool_)
             for i in range(len(found)):
-                kept[i] = not np.any(own == origin[found[i]])
-            found, weight = found[kept], weight[kept]
+                other[i] = not np.any(own == twins.origin[found[i]])
+            found, weight = found[other], weight[other]
         if len(found) > rows.shape[1]:
-            kept = _strongest(found, weight, rows.shape[1])
-            found, weight = found[kept], weight[kept]
+            strong = _strongest(found, weight, rows.shape[1])
+            found, weight = found[strong], weight[strong]
         order = np.argsort(found)
         for i in range(len(order)):
             rows[query, i] = found[order[i]]
@@ -44,27 +52,22 @@ def find_nearest(
 
 
 @njit(cache=True, nogil=True)
-def _add_up(
-    leaves: np.ndarray, used: np.ndarray, starts: np.ndarray, members: np.ndarray, shares: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def _add_up(leaves: np.ndarray, used: np.ndarray, held: Held) -> tuple[np.ndarray, np.ndarray]:
     """The rows that some leaf holds, each once, and their mean shares; in the order in which they turn up."""
-    n_used, n_members = 0, 0
-    for tree in range(len(leaves)):
-        if used[tree]:
-            n_used += 1
-            n_members += starts[leaves[tree] + 1] - starts[leaves[tree]]
+    counted = leaves[used]
+    n_rows = 0
+    for leaf in counted:
+        n_rows += held.starts[leaf + 1] - held.starts[leaf]
     # A hash table with open addressing, at most half full: which place each row has among those found.
     size = 16
-    while size < 2 * n_members:
+    while size < 2 * n_rows:
         size *= 2
     slots = np.full(size, -1, dtype=np.int32)
-    found, weight = np.empty(n_members, dtype=np.int64), np.zeros(n_members)
+    found, weight = np.empty(n_rows, dtype=np.int64), np.zeros(n_rows)
     n_found = 0
-    for tree in range(len(leaves)):
-        if not used[tree]:
-            continue
-        for place in range(starts[leaves[tree]], starts[leaves[tree] + 1]):
-            row = np.int64(members[place])
+    for leaf in counted:
+        for place in range(held.starts[leaf], held.starts[leaf + 1]):
+            row = np.int64(held.rows[place])
             slot = ((row * 2654435761) >> 7) & (size - 1)
             while slots[slot] >= 0 and found[slots[slot]] != row:
                 slot = (slot + 1) & (size - 1)
@@ -72,7 +75,7 @@ def _add_up(
                 slots[slot] = n_found
                 found[n_found] = row
                 n_found += 1
-            weight[slots[slot]] += shares[place] * (1 / n_used)
+            weight[slots[slot]] += held.shares[place] * (1 / len(counted))
     return found[:n_found], weight[:n_found]
 
 

@@ -1,12 +1,12 @@
 """A random forest fitted to the black box's outputs, kept as flat arrays and walked without scikit-learn.
 
 scikit-learn grows the trees. Its own walk costs tens of milliseconds for a single row, so the trees are copied into
-arrays that hold all nodes of all trees, and rows walk down all trees at once, a level a step.
+arrays that hold all nodes of all trees, and compiled code walks them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from sklearn.tree import DecisionTreeRegressor
 from limis.retrieval.walking import walk
 
 LEAF = -1
+TREES_AT_ONCE = 10
 
 
 @dataclass
@@ -29,7 +30,6 @@ class Forest:
     right: np.ndarray  # (nodes,) int32
     leaf_number: np.ndarray  # (nodes,) int32, numbering the leaves of the whole forest; LEAF at inner nodes
     roots: np.ndarray  # (trees,) int32
-    depth: int
 
     @property
     def n_trees(self) -> int:
@@ -43,16 +43,17 @@ class Forest:
 
     def leaves(self, inputs: np.ndarray) -> np.ndarray:
         """The leaf each row falls into, for every tree: (rows, trees)."""
-        ends = np.empty((len(inputs), self.n_trees), dtype=np.int32)
-        walk(
-            np.ascontiguousarray(inputs, dtype=np.float32),
-            self.feature,
-            self.threshold,
-            self.left,
-            self.right,
-            self.roots,
-            ends,
-        )
+        return self._walk(inputs, self.roots)
+
+    def leaves_by_tree(self, inputs: np.ndarray) -> Iterator[np.ndarray]:
+        """The same, one tree after another, (rows,) each: of many rows not all of it is needed at once."""
+        for some in np.array_split(self.roots, max(1, self.n_trees // TREES_AT_ONCE)):
+            yield from self._walk(inputs, some).T
+
+    def _walk(self, inputs: np.ndarray, roots: np.ndarray) -> np.ndarray:
+        ends = np.empty((len(inputs), len(roots)), dtype=np.int32)
+        inputs = np.ascontiguousarray(inputs, dtype=np.float32)
+        walk(inputs, self.feature, self.threshold, self.left, self.right, roots, ends)
         return self.leaf_number[ends]
 
 
@@ -114,5 +115,4 @@ def _flatten(trees: list) -> Forest:
         right=right.astype(np.int32),
         leaf_number=leaf_number.astype(np.int32),
         roots=roots.astype(np.int32),
-        depth=max(tree.max_depth for tree in trees),
     )

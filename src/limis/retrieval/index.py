@@ -7,10 +7,13 @@ see it (out of bag): its leaf mates in the others were chosen knowing its output
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
+
+from limis.retrieval.holding import hold_rows
 
 
 @dataclass
@@ -20,16 +23,27 @@ class LeafIndex:
     shares: sp.csr_array  # (leaves, training rows)
 
     @classmethod
-    def build(cls, leaves: np.ndarray, counted: np.ndarray, n_leaves: int) -> LeafIndex:
-        """From the training rows' leaves and how much each counts in each tree, both (rows, trees)."""
-        n_rows, n_trees = leaves.shape
-        rows = np.repeat(np.arange(n_rows), n_trees)
-        counts = sp.csr_array((counted.ravel().astype(np.float64), (leaves.ravel(), rows)), shape=(n_leaves, n_rows))
-        counts.eliminate_zeros()
-        counts.sort_indices()
-        totals = np.asarray(counts.sum(axis=1)).ravel()
-        counts.data /= np.repeat(totals, np.diff(counts.indptr))
-        return cls(counts)
+    def build(
+        cls, trees: Iterable[tuple[np.ndarray, np.ndarray]], n_leaves: int, n_rows: int, most: int | None = None
+    ) -> LeafIndex:
+        """From the training rows' leaves and how much each row counts there, (rows,) both, for one tree after another.
+
+        Leaves are numbered through all trees. Of a leaf with more rows than ``most`` a random so many are kept.
+        """
+        members, shares = [np.empty(0, dtype=np.int32)], [np.empty(0)]
+        ends = [np.zeros(1, dtype=np.int64)]
+        n_done, n_held = 0, 0
+        for tree, (leaves, counted) in enumerate(trees):
+            n_own = int(leaves.max()) + 1 - n_done
+            own = hold_rows(leaves - n_done, counted.astype(np.float64), n_own, n_rows if most is None else most, tree)
+            ends.append(own[0][1:] + n_held)
+            members.append(own[1])
+            shares.append(own[2])
+            n_done, n_held = n_done + n_own, n_held + len(own[1])
+        # Leaves that no row falls into may come last.
+        ends.append(np.full(n_leaves - n_done, n_held))
+        parts = (np.concatenate(shares), np.concatenate(members), np.concatenate(ends))
+        return cls(sp.csr_array(parts, shape=(n_leaves, n_rows)))
 
     def proximity(self, leaves: np.ndarray, used: np.ndarray | None = None) -> sp.csr_array:
         """(queries, training rows), each query's summing to 1 over its rows.

@@ -16,7 +16,7 @@ import torch
 from sklearn.linear_model import Ridge
 
 from limis.copies import ChangedCopies
-from limis.retrieval.finding import find_nearest
+from limis.retrieval.finding import Held, Twins, find_nearest
 from limis.retrieval.forest import Forest, grow_forest
 from limis.retrieval.index import LeafIndex
 from limis.retrieval.levels import LevelMeans, own_outputs
@@ -29,6 +29,7 @@ ALPHA = 0.001  # of the ridge whose trend is taken off: only to make it solvable
 MIN_LEFT = 1e-3  # deviations of the outputs: of a black box that is a line nothing is left but rounding
 # Fitting cost stays bounded however long the table is.
 MAX_FOREST_ROWS = 100_000
+MAX_IN_LEAF = 64  # rows that a leaf keeps, where more rows fall into it than the trees were grown on
 
 
 @dataclass
@@ -104,8 +105,13 @@ class Retriever:
         times[used] = drawn
         seen = np.zeros((len(places), n_trees), dtype=bool)
         seen[used] = drawn > 0
-        counted = times[group][origin] * weights[origin][:, None]
-        index = LeafIndex.build(forest.leaves(inputs), counted, forest.n_leaves)
+        of_origin, weight = group[origin], weights[origin]
+        index = LeafIndex.build(
+            ((leaves, times[of_origin, tree] * weight) for tree, leaves in enumerate(forest.leaves_by_tree(inputs))),
+            forest.n_leaves,
+            len(origin),
+            most=MAX_IN_LEAF if len(places) > len(used) else None,
+        )
         return cls(forest, index, seen[group], levels, origin)
 
     def proximity(self, training: TrainingRows, values: np.ndarray) -> sp.csr_array:
@@ -123,16 +129,15 @@ class Retriever:
         return near
 
     def nearest(self, training: TrainingRows, values: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
-        """The strongest rows of `proximity`, in row order, padded with row 0 at weight 0: rows and weights (rows, most).
+        """The strongest rows of `proximity`, in row order, and their weights: (rows, most) both, padded with zeros.
 
         Of equal weights the lower row counts as the stronger.
         """
         leaves, used, twins = self._trees_of(training, values)
         rows, weights = np.zeros((len(values), most), dtype=np.int64), np.zeros((len(values), most))
-        held = self.index.shares
-        find_nearest(
-            leaves, used, held.indptr, held.indices, held.data, self.origin, twins.indptr, twins.indices, rows, weights
-        )
+        shares = self.index.shares
+        held = Held(shares.indptr, shares.indices, shares.data)
+        find_nearest(leaves, used, held, Twins(twins.indptr, twins.indices, self.origin), rows, weights)
         return rows, weights
 
     def _trees_of(self, training: TrainingRows, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, sp.csr_array]:

@@ -194,22 +194,41 @@ def _pack_retriever(retriever: Retriever) -> tuple[dict[str, Any], Arrays]:
     arrays["origin"] = retriever.origin
     arrays["levels.sums"], arrays["levels.counts"] = np.concatenate(levels.sums), np.concatenate(levels.counts)
     arrays["levels.sizes"] = np.array([len(sums) for sums in levels.sums])
-    return {"depth": forest.depth, "overall": levels.overall}, arrays
+    return {"overall": levels.overall}, arrays
 
 
 def _unpack_retriever(described: dict[str, Any], arrays: Arrays, training: TrainingRows, n_rows: int) -> Retriever:
     parts: dict[str, Any] = {name: arrays[f"forest.{name}"] for name in _forest_arrays()}
-    forest = Forest(**parts, **checked(Forest, {"depth": described["depth"]}))
+    forest = Forest(**parts)
+    _check_forest(forest, len(training.table.columns))
     shares = _unpack_sparse("leaves", arrays, (forest.n_leaves, n_rows))
     in_bag = np.unpackbits(arrays["in_bag"], count=len(training) * forest.n_trees).astype(bool)
+    origin = arrays["origin"]
+    if len(origin) != n_rows or (origin < 0).any() or (origin >= len(training)).any():
+        raise ValueError("the retrieved rows are not those of the training rows")
     ends = np.cumsum(arrays["levels.sizes"])[:-1]
     sums, counts = (np.split(arrays[f"levels.{name}"], ends) for name in ("sums", "counts"))
     levels = LevelMeans(sums, counts, **checked(LevelMeans, {"overall": described["overall"]}))
-    return Retriever(forest, LeafIndex(shares), in_bag.reshape(len(training), forest.n_trees), levels, arrays["origin"])
+    return Retriever(forest, LeafIndex(shares), in_bag.reshape(len(training), forest.n_trees), levels, origin)
+
+
+def _check_forest(forest: Forest, n_inputs: int) -> None:
+    """Refuse trees that lead out of their arrays, or in circles: compiled code would follow them."""
+    n = len(forest.feature)
+    nodes = np.arange(n)
+    is_leaf = forest.left == nodes
+    sizes = {len(part) for part in (forest.threshold, forest.left, forest.right, forest.leaf_number)}
+    # scikit-learn writes a node's children behind it.
+    onward = (is_leaf & (forest.right == nodes)) | ((forest.left > nodes) & (forest.right > nodes))
+    inside = (forest.left < n) & (forest.right < n) & (forest.feature >= 0) & (forest.feature < n_inputs)
+    roots = (forest.roots >= 0) & (forest.roots < n)
+    numbered = np.array_equal(forest.leaf_number[is_leaf], np.arange(is_leaf.sum())) if sizes == {n} else False
+    if not (sizes == {n} and onward.all() and inside.all() and roots.all() and numbered):
+        raise ValueError("the forest's trees are not whole")
 
 
 def _forest_arrays() -> list[str]:
-    return [field.name for field in fields(Forest) if field.name != "depth"]
+    return [field.name for field in fields(Forest)]
 
 
 def _pack_sparse(name: str, matrix: sp.csr_array) -> Arrays:

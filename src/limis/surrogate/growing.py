@@ -1,4 +1,4 @@
-"""Growing weighted regression trees, compiled: imported only where trees are fitted."""
+"""Growing weighted regression trees, compiled."""
 
 from __future__ import annotations
 

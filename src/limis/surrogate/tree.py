@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from limis.errors import InputError, require
+from limis.errors import InputError
+from limis.surrogate.growing import Nodes, grow_all
 
 MOST_BINS = 255
 
@@ -166,9 +167,6 @@ def fit_local_trees(
         impurity=np.zeros(shape),
         empty=np.zeros(len(rows), dtype=bool),
     )
-    require("numba", "tree")
-    from limis.surrogate.growing import Nodes, grow_all
-
     nodes = Nodes(trees.feature, trees.bin, trees.value, trees.weight, trees.count, trees.impurity)
     grow_all(bins, targets, rows, weights, int(min_samples_leaf), float(min_weight_leaf), nodes)
     trees.empty = trees.count[:, 0] < 2

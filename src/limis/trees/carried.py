@@ -15,7 +15,6 @@ from typing import NamedTuple
 import numpy as np
 
 from limis.changes import RecordedChanges
-from limis.errors import require
 from limis.rows import TrainingRows
 from limis.table import Table
 from limis.trees.inputs import TreeInputs
@@ -156,8 +155,7 @@ class CarriedChanges:
         features = training.table.features(values)
         n, n_bins = len(values), len(self.inputs.kept)
         points = Points(np.empty((n, width, n_bins), dtype=np.uint8), np.zeros((n, width)), np.zeros((n, width)))
-        require("numba", "tree")
-        from limis.trees.carrying import carry
+        from limis.trees.carrying import carry  # which is made of the tuples above
 
         carry(
             Rows(self.inputs.bins_of(features), training.table.ranks(values), features),

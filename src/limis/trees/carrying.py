@@ -1,4 +1,4 @@
-"""Carrying records over to rows, compiled: imported only where trees are fitted."""
+"""Carrying records over to rows, compiled."""
 
 from __future__ import annotations
 
