@@ -25,7 +25,8 @@ examples:
   limis bench trees                             trees for many rows at once against scikit-learn's, one by one
 
 Adult takes some ten minutes on two cores. Ratios hold for the machine and the moment: nothing else should run at the
-same time.
+same time, which costs those most that use several threads. OMP_NUM_THREADS=1 before the command leaves one thread to
+all but XGBoost.
 """
 TREES = "trees"
 TRIAL = Size(rows=2000, queries=50, candidates=64, features=20, scikit_queries=5, rounds=1)
