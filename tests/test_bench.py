@@ -140,7 +140,8 @@ def test_the_command_prints_a_table_and_the_ratios(capsys):
     printed = capsys.readouterr()
     assert "Facebook, XGBoost" in printed.out
     assert "TreeSHAP / LIMIS ridge: " in printed.out
-    assert "KernelSHAP" not in printed.out
+    assert "KernelSHAP:" not in printed.out
+    assert "TreeSHAP: shap.TreeExplainer of" in printed.out
     assert "wanted" not in printed.out  # that is for Adult in full
     assert "fitting TreeSHAP" in printed.err
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import textwrap
 from pathlib import Path
 
 import pandas as pd
 
 from limis.cli.options import positive
 from limis.cli.tables import check_output, replacing
+from limis.cli.text import WIDTH
 from limis.errors import InputError
 from limis.experiments import bench
 from limis.experiments.cache import machine
@@ -86,6 +88,7 @@ def _explainers(args: argparse.Namespace) -> str:
     print("", *bench.ratio_lines(found), sep="\n")
     if args.profile:
         print(f"\n{bench.profile_table(found).to_string(index=False)}")
+    print("", *(textwrap.fill(line, WIDTH) for line in [bench.NOTE, *bench.setting_lines(found)]), sep="\n")
     return bench.as_json({"command": _command(args), **found})
 
 

@@ -97,7 +97,7 @@ def _benches(folder: Path) -> list[Section]:
         found = json.loads(path.read_text(encoding="utf-8"))
         rest = (False, found["command"], f"one run on {found['processor']}, {found['machine']}", path.name)
         told = f"{found['data']}, {found['black_box']}, {found['training_rows']:,} training rows"
-        note = " ".join([bench.NOTE, *(f"{line}." for line in bench.ratio_lines(found))])
+        note = " ".join([bench.NOTE, *(f"{line}." for line in bench.ratio_lines(found) + bench.setting_lines(found))])
         speed = f"{told}: speed, fidelity and memory beside LIME, SHAP, SILO and MAPLE."
         sections.append(Section(path.stem, speed, note, bench.result_table(found), *rest))
         if "profiles" in found:

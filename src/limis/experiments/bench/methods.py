@@ -265,8 +265,8 @@ class KernelShap(Method):
 
 
 _FORESTS = (
-    "a penalty of 1 instead of the published .001: for SILO what probe rows choose on both data sets, for MAPLE on some "
-    "seeds; its forest is grown on all cores, its ridges are fitted on one thread, which is faster"
+    "a penalty of 1 instead of the published .001: for SILO what probe rows choose on both data sets, for MAPLE on "
+    "some seeds; its forest is grown on all cores, its ridges are fitted on one thread, which is faster"
 )
 
 

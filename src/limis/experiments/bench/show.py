@@ -44,6 +44,11 @@ def result_table(found: dict[str, Any]) -> pd.DataFrame:
     )
 
 
+def setting_lines(found: dict[str, Any]) -> list[str]:
+    """How each method was set, a line each."""
+    return [f"{line['method']}: {line['settings']}" for line in found["results"]]
+
+
 def ratio_lines(found: dict[str, Any]) -> list[str]:
     """The ratios as sentences, with what is wanted of them."""
     return [
