@@ -4,21 +4,33 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
+import textwrap
 from pathlib import Path
 
 import pandas as pd
 
+from limis.cli.options import positive
 from limis.cli.tables import check_output, replacing
+from limis.cli.text import WIDTH
+from limis.errors import InputError
+from limis.experiments import bench
 from limis.experiments.cache import machine
 from limis.experiments.tree_speed import Size, measure_trees
 
 EXAMPLES = """\
 examples:
-  limis bench trees                 trees for many rows at once against scikit-learn's, one by one
-  limis bench trees -o bench.json
+  limis bench adult                             LIMIS, LIME, SHAP, SILO and MAPLE on the same model and rows
+  limis bench facebook -o bench-facebook.json
+  limis bench adult --methods LIME TreeSHAP     only these, beside LIMIS with ridges
+  limis bench adult --methods --profile         LIMIS alone, and where its time goes
+  limis bench trees                             trees for many rows at once against scikit-learn's, one by one
 
-Ratios hold for the machine and the moment: nothing else should run at the same time.
+Adult takes some ten minutes on two cores. Ratios hold for the machine and the moment: nothing else should run at the
+same time, which costs those most that use several threads. OMP_NUM_THREADS=1 before the command leaves one thread to
+all but XGBoost.
 """
+TREES = "trees"
 TRIAL = Size(rows=2000, queries=50, candidates=64, features=20, scikit_queries=5, rounds=1)
 
 
@@ -27,11 +39,18 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     parser = subparsers.add_parser(
         "bench",
         help="measure how fast things are here",
-        description="Measure speed as ratios within one run.",
+        description="Measure speed, fidelity and memory of explainers side by side, as ratios within one run.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("what", choices=("trees",), help="what to measure")
+    parser.add_argument(
+        "what", nargs="?", default="adult", choices=(*bench.DATA, TREES), help="what to measure (adult)"
+    )
+    parser.add_argument("--rows", type=positive, metavar="N", help="test rows, explained together (1000)")
+    parser.add_argument(
+        "--methods", nargs="*", metavar="NAME", help=f"some of: {', '.join(bench.METHODS)} (all); case does not matter"
+    )
+    parser.add_argument("--profile", action="store_true", help="also tell where the time of LIMIS goes, by stage")
     parser.add_argument("--quick", action="store_true", help="a trial, whose numbers mean nothing")
     parser.add_argument("-o", "--output-file", type=Path, metavar="FILE", help="where to write the numbers: .json")
     parser.set_defaults(run=run)
@@ -41,9 +60,45 @@ def run(args: argparse.Namespace) -> int:
     """Run the command."""
     if args.output_file is not None:
         check_output(args.output_file, (".json",))
-    lines = measure_trees(TRIAL if args.quick else Size())
-    print(pd.DataFrame(lines).to_string(index=False, float_format=lambda number: f"{number:.3g}"))
+    text = _trees(args) if args.what == TREES else _explainers(args)
     if args.output_file is not None:
         with replacing(args.output_file) as unfinished:
-            unfinished.write_text(json.dumps({"machine": machine(), "trees": lines}, indent=1) + "\n", encoding="utf-8")
+            unfinished.write_text(text, encoding="utf-8")
     return 0
+
+
+def _trees(args: argparse.Namespace) -> str:
+    if args.profile or args.rows is not None or args.methods is not None:
+        raise InputError("--rows, --methods and --profile are for explainers; name a data set instead of trees")
+    lines = measure_trees(TRIAL if args.quick else Size())
+    print(pd.DataFrame(lines).to_string(index=False, float_format=lambda number: f"{number:.3g}"))
+    return json.dumps({"machine": machine(), "trees": lines}, indent=1) + "\n"
+
+
+def _explainers(args: argparse.Namespace) -> str:
+    size = bench.QUICK if args.quick else bench.Size()
+    if args.rows is not None:
+        size = size.with_rows(args.rows)
+    own_names = {name.lower(): name for name in bench.METHODS}
+    methods = bench.METHODS if args.methods is None else [own_names.get(name.lower(), name) for name in args.methods]
+    found = bench.measure(args.what, size, methods, profiled=args.profile, say=_say)
+    print(f"{found['data']}, {found['black_box']}, {found['training_rows']:,} training rows, {found['processor']}")
+    print(f"{found['machine']}\n")
+    print(bench.result_table(found).to_string(index=False))
+    print("", *bench.ratio_lines(found), sep="\n")
+    if args.profile:
+        print(f"\n{bench.profile_table(found).to_string(index=False)}")
+    print("", *(textwrap.fill(line, WIDTH) for line in [bench.NOTE, *bench.setting_lines(found)]), sep="\n")
+    return bench.as_json({"command": _command(args), **found})
+
+
+def _command(args: argparse.Namespace) -> str:
+    words = ["limis", "bench", args.what]
+    words += [] if args.rows is None else ["--rows", str(args.rows)]
+    words += [] if args.methods is None else ["--methods", *(f'"{name}"' for name in args.methods)]
+    words += ["--profile"] if args.profile else []
+    return " ".join([*words, "--quick"] if args.quick else words)
+
+
+def _say(what: str) -> None:
+    print(what, file=sys.stderr, flush=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from limis.errors import InputError
+from limis.experiments import bench
 from limis.experiments.experiment import Experiment
 from limis.experiments.registry import EXPERIMENTS
 from limis.experiments.results import read
@@ -24,7 +26,7 @@ the mean absolute difference between estimated and true coefficients, over those
 
 NAMES = (
     *("data", "method", "estimator", "objective", "probes", "setting", "characteristics", "black box", "local model"),
-    *("nse verdict", "skill verdict", "statistic", "why", "observation", "verdict", "by contributions"),
+    *("nse verdict", "skill verdict", "statistic", "why", "observation", "verdict", "by contributions", "stage"),
 )
 
 
@@ -39,6 +41,7 @@ class Section:
     has_figure: bool
     command: str
     origin: str  # how many runs, on what
+    file: str  # the table
 
 
 def write_page(folder: Path) -> Path:
@@ -60,9 +63,9 @@ def write_page(folder: Path) -> Path:
         If there are no results.
     """
     finished = [one for one in EXPERIMENTS.values() if (folder / f"{one.name}.json").exists()]
-    if not finished:
+    sections = [*(_section(one, folder) for one in finished), *_benches(folder)]
+    if not sections:
         raise InputError(f"there are no results in {str(folder)!r}; make some with: limis reproduce NAME")
-    sections = [_section(one, folder) for one in finished]
     path = folder / "README.md"
     write_text(path, "\n".join([f"# Results\n\n{HEAD}", *(map(_as_markdown, sections))]))
     write_text(folder / "index.html", _as_html(sections))
@@ -80,14 +83,34 @@ def _section(experiment: Experiment, folder: Path) -> Section:
         (folder / f"{experiment.name}.png").exists(),
         origin["command"],
         f"{n} run on {machines}" if n == 1 else f"{n} runs on {machines}",
+        f"{experiment.name}.csv",
     )
+
+
+def _benches(folder: Path) -> list[Section]:
+    """Speed beside the peers and, where it was asked for, the shares of the stages."""
+    sections = []
+    for data in bench.DATA:
+        path = folder / f"bench-{data}.json"
+        if not path.exists():
+            continue
+        found = json.loads(path.read_text(encoding="utf-8"))
+        rest = (False, found["command"], f"one run on {found['processor']}, {found['machine']}", path.name)
+        told = f"{found['data']}, {found['black_box']}, {found['training_rows']:,} training rows"
+        note = " ".join([bench.NOTE, *(f"{line}." for line in bench.ratio_lines(found) + bench.setting_lines(found))])
+        speed = f"{told}: speed, fidelity and memory beside LIME, SHAP, SILO and MAPLE."
+        sections.append(Section(path.stem, speed, note, bench.result_table(found), *rest))
+        if "profiles" in found:
+            shares = f"{told}: where the time of an explanation goes."
+            sections.append(Section(f"{path.stem}-profile", shares, "", bench.profile_table(found), *rest))
+    return sections
 
 
 def _as_markdown(section: Section) -> str:
     parts = [f"## {section.name}", section.description, section.note, markdown(section.table)]
     if section.has_figure:
         parts.append(f"![{section.description.removesuffix('.')}]({section.name}.png)")
-    parts.append(f"`{section.command}` · {section.origin} · [table]({section.name}.csv)")
+    parts.append(f"`{section.command}` · {section.origin} · [table]({section.file})")
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
