@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
+from limis.column_systems import Added, Lines, find_touched, solve_columns
 from limis.copies import ChangedCopies
 from limis.perturb import MAX_SINGLE, Moves, draw_moves, moved_frame, moved_values
 from limis.rows import TrainingRows
@@ -21,8 +22,6 @@ from limis.table import Table
 
 MAX_QUESTIONS = 600_000
 MAX_ROUNDS = 3  # how often each column of a row is changed, where there are questions enough
-# What changes of the explained row's own column count, beside those of all other rows together.
-OWN_CHANGES = 2.0
 # Fewer donors than rows: a near value is near enough, and the search costs rows × donors.
 DONORS = 6_000
 CELLS_AT_ONCE = 20_000_000  # of moved rows, when the black box is asked about them
@@ -188,8 +187,8 @@ def _pairs_in_rows(matrix: sp.csr_array) -> _Pairs:
     return _Pairs(line[left], matrix.indices[left], matrix.indices[right], matrix.data[left] * matrix.data[right])
 
 
-def _traces(systems: np.ndarray) -> np.ndarray:
-    return np.trace(systems, axis1=1, axis2=2)
+def _lines(matrix: sp.csr_array) -> Lines:
+    return Lines(matrix.indptr, matrix.indices, matrix.data)
 
 
 @dataclass
@@ -208,29 +207,23 @@ class ColumnSystems:
 
         ``prior`` is how much all training rows count together, beside the weighted ones; ``penalty`` pulls to zero, in
         shares of the mean square of a column's changes. Weights of a row sum to 1. ``own`` holds changes of the
-        explained rows themselves, which count `OWN_CHANGES`.
+        explained rows themselves.
         """
-        every_gram, every_moment = self._every_gram, self._every_moment
-        grams = np.asarray((weights @ self.grams).todense()) + prior * every_gram
-        moments = np.asarray((weights @ self.moments).todense()) + prior * every_moment
-        own_grams, own_moments = (None, None) if own is None else (own.grams.toarray(), own.moments.toarray())
-        slopes = np.empty_like(moments)
-        cell = feature = 0
-        for size in self.width.tolist():
-            ridge = penalty * self.mean_square(every_gram, cell, size)
-            system = grams[:, cell : cell + size**2].reshape(-1, size, size) + ridge * np.eye(size)
-            target = moments[:, feature : feature + size]
-            if own_grams is not None and own_moments is not None:
-                theirs = own_grams[:, cell : cell + size**2].reshape(-1, size, size)
-                # Their steps may be shorter, which makes them no less true of the row.
-                counted = OWN_CHANGES * _traces(system) / np.maximum(_traces(theirs), 1e-12)
-                system = system + counted[:, None, None] * theirs
-                target = target + counted[:, None] * own_moments[:, feature : feature + size]
-            if size == 1:
-                slopes[:, feature] = target[:, 0] / system[:, 0, 0]
-            else:
-                slopes[:, feature : feature + size] = np.linalg.solve(system, target[:, :, None])[:, :, 0]
-            cell, feature = cell + size**2, feature + size
+        slopes = np.empty((weights.shape[0], self.moments.shape[1]))
+        gram = prior * self._every_gram[0]
+        for cell, size in zip(self._starts(), self.width.tolist(), strict=True):
+            gram[cell : cell + size**2 : size + 1] += penalty * self.mean_square(self._every_gram, cell, size)
+        added = Added(self.width, gram, prior * self._every_moment[0])
+        theirs = self.part(slice(0)) if own is None else own
+        solve_columns(
+            _lines(weights),
+            _lines(self.grams),
+            _lines(self.moments),
+            added,
+            _lines(theirs.grams),
+            _lines(theirs.moments),
+            slopes,
+        )
         return slopes
 
     def telling(self, told_share: float) -> ColumnSystems:
@@ -243,7 +236,9 @@ class ColumnSystems:
 
     def touched(self, weights: sp.csr_array) -> np.ndarray:
         """Which features some weighted row's changes moved: (rows, features) bool."""
-        return np.asarray((weights @ self._squares).todense()) > 0
+        touched = np.zeros((weights.shape[0], self.moments.shape[1]), dtype=bool)
+        find_touched(_lines(weights), _lines(self._squares), touched)
+        return touched
 
     def standard_errors(self, weights: sp.csr_array, slopes: np.ndarray, prior: float, penalty: float) -> np.ndarray:
         """Robust (sandwich) errors of one row's slopes, the rows with recorded changes taken as drawn: (features,)."""
@@ -275,7 +270,9 @@ class ColumnSystems:
         """The cells in which a feature meets itself: (training rows, features)."""
         squares = zip(self._starts(), self.width, strict=True)
         diagonal = np.concatenate([start + np.arange(size) * (size + 1) for start, size in squares])
-        return sp.csr_array(self.grams[:, diagonal])
+        squares_alone = sp.csr_array(self.grams[:, diagonal])
+        squares_alone.eliminate_zeros()
+        return squares_alone
 
     def _starts(self) -> list[int]:
         """Where each column's square begins among the cells."""

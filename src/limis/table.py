@@ -12,6 +12,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -125,15 +126,19 @@ class Table:
     def ranks(self, values: np.ndarray) -> np.ndarray:
         """Numbers as positions in [0, 1] among the training rows (missing stays NaN); codes unchanged."""
         ranks = values.astype(np.float64, copy=True)
-        grid = np.linspace(0, 1, QUANTILES)
-        for j in self.number_columns:
+        for j, (low, high) in self._edges.items():
             known = np.isfinite(values[:, j])
-            points = self.quantiles[j]
             # Ties get the middle of the positions they span, so a heap of equal values is one place.
-            low = np.interp(values[known, j], *_left_edge(points, grid))
-            high = np.interp(values[known, j], *_right_edge(points, grid))
-            ranks[known, j] = (low + high) / 2
+            ranks[known, j] = (np.interp(values[known, j], *low) + np.interp(values[known, j], *high)) / 2
         return ranks
+
+    @cached_property
+    def _edges(self) -> dict[int, tuple[_Edge, _Edge]]:
+        """For each column of numbers, the values among its quantiles and the lowest and highest position of each."""
+        grid = np.linspace(0, 1, QUANTILES)
+        return {
+            j: (_left_edge(self.quantiles[j], grid), _right_edge(self.quantiles[j], grid)) for j in self.number_columns
+        }
 
     def features(self, values: np.ndarray) -> np.ndarray:
         """The matrix the surrogate sees: (rows, features)."""
@@ -147,12 +152,12 @@ class Table:
         """Names of the original columns, groups of dummies as one."""
         return [column.name for column in self.columns]
 
-    @property
+    @cached_property
     def number_columns(self) -> list[int]:
         """Positions of the columns that hold numbers, dates or durations."""
         return [j for j, column in enumerate(self.columns) if not column.is_category]
 
-    @property
+    @cached_property
     def is_category(self) -> np.ndarray:
         """Which columns are categories: (columns,) bool."""
         return np.array([column.is_category for column in self.columns])
@@ -162,28 +167,28 @@ class Table:
         """(column, level) of every feature; the level of a number is empty."""
         return [(column.name, level) for column in self.columns for level in column.feature_levels]
 
-    @property
+    @cached_property
     def feature_column(self) -> np.ndarray:
         """For every feature, the index of the original column it belongs to."""
         return np.repeat(np.arange(len(self.columns)), [len(c.feature_levels) for c in self.columns])
 
-    @property
+    @cached_property
     def is_level(self) -> np.ndarray:
         """Which features are 0 or 1 (a category's level, a jump, missing) rather than numbers: (features,) bool."""
         return np.concatenate([column.is_level for column in self.columns])
 
-    @property
+    @cached_property
     def is_jump(self) -> np.ndarray:
         """Which features are jumps: (features,) bool."""
         return np.concatenate([column.is_jump for column in self.columns])
 
-    @property
+    @cached_property
     def feature_offset(self) -> np.ndarray:
         """The original value at which a feature is zero (numbers only)."""
         offsets = np.array([column.offset for column in self.columns])
         return np.where(self.is_level, 0.0, offsets[self.feature_column])
 
-    @property
+    @cached_property
     def feature_scale(self) -> np.ndarray:
         """Original units per unit of the feature."""
         scales = np.array([column.scale for column in self.columns])
@@ -238,12 +243,15 @@ def as_frame(X: Any) -> pd.DataFrame:
     return frame.infer_objects() if array.dtype == object else frame
 
 
-def _left_edge(points: np.ndarray, grid: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+_Edge = tuple[np.ndarray, np.ndarray]  # values, positions
+
+
+def _left_edge(points: np.ndarray, grid: np.ndarray) -> _Edge:
     unique, first = np.unique(points, return_index=True)
     return unique, grid[first]
 
 
-def _right_edge(points: np.ndarray, grid: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _right_edge(points: np.ndarray, grid: np.ndarray) -> _Edge:
     unique, first = np.unique(points[::-1], return_index=True)
     return unique, grid[::-1][first]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numba import njit
 
 # Far out the kernel falls like this power of the distance, not exponentially: a row unlike all others still rests on
 # several.
@@ -20,11 +21,7 @@ class LevelMetric:
 
     def places(self, inputs: np.ndarray) -> np.ndarray:
         """Where rows given by the estimators' inputs stand along the directions: (rows, directions)."""
-        found = np.zeros((len(inputs), self.directions.shape[1]))
-        # Added up one input after another: a row's place does not depend on its batch.
-        for column, direction in zip(inputs.T, self.directions, strict=True):
-            found += column[:, None] * direction
-        return found
+        return _along(inputs, self.directions)
 
     def shares(self, own: np.ndarray, others: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Each candidate's share, from the places of rows and of their candidates, and the forest's weights.
@@ -38,3 +35,15 @@ class LevelMetric:
         highest = logits.max(axis=1, keepdims=True)
         shares = np.exp(logits - np.where(np.isfinite(highest), highest, 0.0))
         return shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-300)
+
+
+@njit(cache=True, nogil=True)
+def _along(inputs: np.ndarray, directions: np.ndarray) -> np.ndarray:
+    """A matrix product, added up one input after another: a row's place does not depend on its batch."""
+    found = np.zeros((len(inputs), directions.shape[1]))
+    for row in range(len(inputs)):
+        for place in range(inputs.shape[1]):
+            value = inputs[row, place]
+            for direction in range(directions.shape[1]):
+                found[row, direction] += value * directions[place, direction]
+    return found

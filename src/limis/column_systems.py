@@ -1,0 +1,111 @@
+"""Weighing and solving the small systems of all columns, compiled."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit, prange
+
+ROUNDING = 1e-14
+# What changes of the explained row's own column count, beside those of all other rows together.
+OWN_CHANGES = 2.0
+
+
+class Lines(NamedTuple):
+    """A sparse matrix, one line after another."""
+
+    starts: np.ndarray  # (lines + 1,) where each line's begin
+    places: np.ndarray
+    sizes: np.ndarray
+
+
+class Added(NamedTuple):
+    """What stands in the systems of all rows, whatever they weigh."""
+
+    width: np.ndarray  # (columns,) features of each column
+    gram: np.ndarray  # (cells of all columns' squares,) the prior's and the ridge's
+    moment: np.ndarray  # (features,)
+
+
+@njit(parallel=True, cache=True, nogil=True)
+def solve_columns(
+    weights: Lines, grams: Lines, moments: Lines, added: Added, own_grams: Lines, own_moments: Lines, slopes: np.ndarray
+) -> None:
+    """Write the slopes, (rows, features), of rows that weigh the training rows so.
+
+    grams, moments : every training row's part in the systems, (training rows, cells) and (training rows, features).
+    own_grams, own_moments : the parts of changes of the explained rows themselves, a line each, or no lines at all.
+    """
+    for row in prange(len(slopes)):
+        gram, moment = added.gram.copy(), added.moment.copy()
+        for place in range(weights.starts[row], weights.starts[row + 1]):
+            other, weight = weights.places[place], weights.sizes[place]
+            _add_line(grams, other, weight, gram)
+            _add_line(moments, other, weight, moment)
+        if len(own_grams.starts) > 1:
+            _add_own(gram, moment, added.width, own_grams, own_moments, row)
+        cell = feature = 0
+        for size in added.width:
+            solved = _solve(gram[cell : cell + size * size].reshape(size, size), moment[feature : feature + size])
+            slopes[row, feature : feature + size] = solved
+            cell, feature = cell + size * size, feature + size
+
+
+@njit(cache=True, nogil=True)
+def _add_line(lines: Lines, line: int, weight: float, total: np.ndarray) -> None:
+    for place in range(lines.starts[line], lines.starts[line + 1]):
+        total[lines.places[place]] += weight * lines.sizes[place]
+
+
+@njit(cache=True, nogil=True)
+def _add_own(
+    gram: np.ndarray, moment: np.ndarray, width: np.ndarray, own_grams: Lines, own_moments: Lines, row: int
+) -> None:
+    """Add the row's own changes of each column: steps may be shorter, which makes them no less true of the row."""
+    theirs, their_moment = np.zeros_like(gram), np.zeros_like(moment)
+    _add_line(own_grams, row, 1.0, theirs)
+    _add_line(own_moments, row, 1.0, their_moment)
+    cell = feature = 0
+    for size in width:
+        square, line = slice(cell, cell + size * size), slice(feature, feature + size)
+        factor = OWN_CHANGES * gram[square][:: size + 1].sum() / max(theirs[square][:: size + 1].sum(), 1e-12)
+        gram[square] += factor * theirs[square]
+        moment[line] += factor * their_moment[line]
+        cell, feature = cell + size * size, feature + size
+
+
+@njit(cache=True, nogil=True)
+def _solve(system: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """Solve a symmetric, positive definite system by Cholesky's way, in place."""
+    n = len(target)
+    for i in range(n):
+        for j in range(i + 1):
+            left = system[i, j]
+            for k in range(j):
+                left -= system[i, k] * system[j, k]
+            if i == j:
+                # Of a diagonal that would vanish, rounding decides the sign.
+                system[i, i] = np.sqrt(max(left, ROUNDING * system[i, i]))
+            else:
+                system[i, j] = left / system[j, j]
+    for i in range(n):
+        for k in range(i):
+            target[i] -= system[i, k] * target[k]
+        target[i] /= system[i, i]
+    for i in range(n - 1, -1, -1):
+        for k in range(i + 1, n):
+            target[i] -= system[k, i] * target[k]
+        target[i] /= system[i, i]
+    return target
+
+
+@njit(parallel=True, cache=True, nogil=True)
+def find_touched(weights: Lines, squares: Lines, touched: np.ndarray) -> None:
+    """Mark in ``touched``, (rows, features), what some weighted row has in ``squares``, (training rows, features)."""
+    for row in prange(len(touched)):
+        for place in range(weights.starts[row], weights.starts[row + 1]):
+            if weights.sizes[place] > 0:
+                other = weights.places[place]
+                for at in range(squares.starts[other], squares.starts[other + 1]):
+                    touched[row, squares.places[at]] = True
