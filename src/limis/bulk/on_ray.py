@@ -1,0 +1,96 @@
+"""Workers as actors of Ray, on this machine or on many.
+
+Ray Data streams the *numbers* of the parts through the actors, and each actor reads, explains and writes its part. That
+Ray Data itself read and wrote the tables would be shorter, but which rows it puts into which file depends on timing: a
+run could not be taken up, nor a part be done again without telling its rows twice. Only numbers and counts pass through
+Ray's memory, however large the tables are.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from limis.bulk.part import ATTEMPTS, Job, Outcome, PartExplainer, keeps_dying, often_begun
+from limis.errors import InputError, require
+
+OBJECT_STORE = 128 * 2**20  # bytes beside the model: what passes through it is tiny
+# Ray takes its time over every block; many parts share one where there are very many.
+MOST_BLOCKS = 2000
+
+
+class PartActor:
+    """What Ray keeps in each worker: the explainer, loaded once."""
+
+    def __init__(self, job: Any) -> None:
+        import ray
+
+        self.explainer = PartExplainer(ray.get(job))
+
+    def __call__(self, batch: dict[str, np.ndarray]) -> dict[str, list[Any]]:
+        """Explain the parts of these numbers."""
+        outcomes = [asdict(self.explainer.explain(int(number))) for number in batch["item"]]
+        return {name: [outcome[name] for outcome in outcomes] for name in outcomes[0]}
+
+
+def run_on_ray(job: Job, workers: int, cluster: str) -> Iterator[Outcome]:
+    """Explain the parts of a job on Ray; outcomes come as they are ready."""
+    ray = require("ray", "ray")
+    data = require("ray.data", "ray")
+    with _connected(ray, cluster, workers, OBJECT_STORE + 2 * len(job.model or b"")):
+        shared = ray.put(job)
+        numbers = data.from_items(list(job.parts), override_num_blocks=min(len(job.parts), MOST_BLOCKS))
+        outcomes = numbers.map_batches(
+            PartActor,
+            fn_constructor_args=(shared,),
+            batch_size=1,
+            # One part at a time: whatever else waited for an actor that dies would count as tried too.
+            compute=data.ActorPoolStrategy(size=min(workers, len(job.parts)), max_tasks_in_flight_per_actor=1),
+            num_cpus=1,
+            max_restarts=-1,
+            max_task_retries=ATTEMPTS - 1,
+        )
+        outcomes.context.enable_progress_bars = False
+        try:
+            for outcome in outcomes.iter_rows():
+                yield Outcome(**outcome)
+        except ray.exceptions.RayError as error:
+            for part in often_begun(job.output, job.parts):
+                raise keeps_dying(part, "") from error
+            raise InputError(f"Ray stopped the work: {_first_line(error)}; run the same again to go on") from error
+
+
+@contextmanager
+def _connected(ray: ModuleType, cluster: str, workers: int, object_store: int) -> Iterator[None]:
+    """Ray as it is in this process or at an address; else one of our own, for as long as it is needed."""
+    if ray.is_initialized():
+        yield
+        return
+    quiet: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    if cluster == "auto" and not os.environ.get("RAY_ADDRESS"):
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nobody asked for reports on this machine
+        ray.init("local", num_cpus=workers, object_store_memory=object_store, include_dashboard=False, **quiet)
+    else:
+        try:
+            ray.init(None if cluster == "auto" else cluster, **quiet)
+        except (ConnectionError, ValueError, RuntimeError) as error:
+            raise InputError(
+                f"there is no Ray to join at {cluster}: {_first_line(error)}; start one with `ray start --head`, or "
+                "give auto to have one on this machine"
+            ) from error
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0]
