@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from types import ModuleType
@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from limis.bulk.part import ATTEMPTS, Job, Outcome, PartExplainer, keeps_dying, often_begun
+from limis.bulk.part import Job, Outcome, PartExplainer
 from limis.errors import InputError, require
 
 OBJECT_STORE = 128 * 2**20  # bytes beside the model: what passes through it is tiny
@@ -40,7 +40,7 @@ class PartActor:
         return {name: [outcome[name] for outcome in outcomes] for name in outcomes[0]}
 
 
-def run_on_ray(job: Job, workers: int, cluster: str) -> Iterator[Outcome]:
+def run_on_ray(job: Job, workers: int, cluster: str) -> Generator[Outcome, None, None]:
     """Explain the parts of a job on Ray; outcomes come as they are ready."""
     ray = require("ray", "ray")
     data = require("ray.data", "ray")
@@ -51,19 +51,16 @@ def run_on_ray(job: Job, workers: int, cluster: str) -> Iterator[Outcome]:
             PartActor,
             fn_constructor_args=(shared,),
             batch_size=1,
-            # One part at a time: whatever else waited for an actor that dies would count as tried too.
+            # One part at a time, so that none waits for a busy worker while another is idle. Ray Data restarts actors
+            # that die, and has their parts done again.
             compute=data.ActorPoolStrategy(size=min(workers, len(job.parts)), max_tasks_in_flight_per_actor=1),
             num_cpus=1,
-            max_restarts=-1,
-            max_task_retries=ATTEMPTS - 1,
         )
         outcomes.context.enable_progress_bars = False
         try:
             for outcome in outcomes.iter_rows():
                 yield Outcome(**outcome)
         except ray.exceptions.RayError as error:
-            for part in often_begun(job.output, job.parts):
-                raise keeps_dying(part, "") from error
             raise InputError(f"Ray stopped the work: {_first_line(error)}; run the same again to go on") from error
 
 
@@ -77,6 +74,7 @@ def _connected(ray: ModuleType, cluster: str, workers: int, object_store: int) -
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     if cluster == "auto" and not os.environ.get("RAY_ADDRESS"):
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nobody asked for reports on this machine
+        os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # what it warns of is how Ray Data itself uses it
         ray.init("local", num_cpus=workers, object_store_memory=object_store, include_dashboard=False, **quiet)
     else:
         try:

@@ -8,7 +8,8 @@ import pickle
 import sys
 import traceback
 import uuid
-from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,9 +29,12 @@ from limis.table_files import as_seen, frame_of
 
 EXPLAINER = "_explainer.limis"
 ROW_NUMBER = "row_number"
+LOADING = "loading"
+UNFINISHED = ".tmp"
 NOTE = b"limis"  # under which a part's counts stand in its file
-# A part that a worker died at is tried again so often in all: one that kills every worker must not go on forever.
+# What so many workers died at is given up: a part that kills every worker must not go on forever.
 ATTEMPTS = 3
+CURE = "use fewer rows_a_part or fewer workers"
 
 
 @dataclass(frozen=True)
@@ -78,8 +82,11 @@ class PartExplainer:
         torch.set_num_threads(1)  # the workers share the cores
         try:
             sys.path += [place for place in job.search_path if place not in sys.path]
-            model = None if job.model is None else _unpickled(job.model)
-            self.explainer = store.load(job.output / EXPLAINER, model=model)
+            if died_too_often(job.output, LOADING):
+                raise keeps_dying("loading the explainer")
+            with begun(job.output, LOADING):
+                model = None if job.model is None else _unpickled(job.model)
+                self.explainer = store.load(job.output / EXPLAINER, model=model)
             self.explainer.memory_limit = job.memory_limit
         except Exception as error:  # noqa: BLE001 - a model may raise anything, and the driver is to hear of it
             self.trouble = error
@@ -89,10 +96,14 @@ class PartExplainer:
         part = self.job.parts[number]
         if self.trouble is not None:
             return Outcome(number, error=_kind(self.trouble), message=str(self.trouble))
+        folder = self.job.output
         try:
             # A worker that died may have finished this part before anyone heard of it.
-            if counts_of(self.job.output / part.output_name, part) is None:
-                self._explain(part)
+            if counts_of(folder / part.output_name, part) is None:
+                if died_too_often(folder, part.output_name):
+                    raise keeps_dying(part)
+                with begun(folder, part.output_name) as unfinished:
+                    self._explain(part, unfinished)
         except LimisError as error:
             return Outcome(number, error=_kind(error), message=_named(error, self.job.source / part.file.name))
         except MemoryError:
@@ -102,23 +113,19 @@ class PartExplainer:
             return Outcome(number, error="RuntimeError", message=message, trace=traceback.format_exc())
         return Outcome(number, part.stop - part.start)
 
-    def _explain(self, part: Part) -> None:
+    def _explain(self, part: Part, unfinished: Path) -> None:
         job, path = self.job, self.job.source / part.file.name
-        unfinished = job.output / f".{part.output_name}.{uuid.uuid4().hex}.tmp"
-        unfinished.touch()  # a trace of the attempt: see `often_begun`
-        try:
-            table = read_rows(path, part.start, part.stop, batch_rows=part.stop - part.start)
-            if len(table) != part.stop - part.start:
-                raise InputError(f"{path} was changed while it was explained; run the same again")
-            told = self._told(table, part, path)
-            lines = _beside(in_schema(table.select(own_columns(table.schema)), job.schema, path), told, part)
-            with unfinished.open("wb") as file:
-                pq.write_table(lines, file)
-                file.flush()
-                os.fsync(file.fileno())
-            unfinished.replace(job.output / part.output_name)
-        finally:
-            unfinished.unlink(missing_ok=True)
+        table = read_rows(path, part.start, part.stop, batch_rows=part.stop - part.start)
+        if len(table) != part.stop - part.start:
+            raise InputError(f"{path} was changed while it was explained; run the same again")
+        told = self._told(table, part, path)
+        own = in_schema(table.select(own_columns(table.schema)), job.schema, path)
+        with unfinished.open("wb") as file:
+            pq.write_table(_beside(own, told, part), file)
+            file.flush()
+            os.fsync(file.fileno())
+        # Whole or not at all: a reader, or a run that goes on, never sees half a part.
+        unfinished.replace(job.output / part.output_name)
 
     def _told(self, table: pa.Table, part: Part, path: Path) -> pd.DataFrame:
         """What is told of the rows, without their own columns."""
@@ -148,19 +155,35 @@ def counts_of(path: Path, part: Part) -> tuple[int, int] | None:
     return (rows, trusted) if rows == part.stop - part.start else None
 
 
-def often_begun(folder: Path, parts: dict[int, Part]) -> list[Part]:
-    """The parts that workers died at as often as they may: each death leaves a file that was begun."""
-    begun = Counter(path.name.split(".")[1] for path in folder.glob(".part-*.tmp"))
-    return [part for part in parts.values() if begun[Path(part.output_name).stem] >= ATTEMPTS]
+@contextmanager
+def begun(folder: Path, name: str) -> Iterator[Path]:
+    """A file to write to that is gone when the work on ``name`` is done or failed, and left only by a death.
+
+    So deaths can be counted whoever restarts the workers; Ray does so without end.
+    """
+    trace = folder / f".{name}.{uuid.uuid4().hex}{UNFINISHED}"
+    trace.touch()
+    try:
+        yield trace
+    finally:
+        trace.unlink(missing_ok=True)
 
 
-CURE = "use fewer rows_a_part or fewer workers"
+def died_too_often(folder: Path, name: str) -> bool:
+    """Whether to give up on ``name``."""
+    return len(list(folder.glob(f".{name}.*{UNFINISHED}"))) >= ATTEMPTS
 
 
-def keeps_dying(part: Part, how: str) -> InputError:
-    """The error of a part that no worker survives."""
+def clear_traces(folder: Path) -> None:
+    """Forget the deaths of workers that are gone."""
+    for trace in folder.glob(f".*{UNFINISHED}"):
+        trace.unlink(missing_ok=True)
+
+
+def keeps_dying(what: Part | str, how: str = "") -> InputError:
+    """The error of work that no worker survives."""
     return InputError(
-        f"{ATTEMPTS} workers died one after another at {part}{how}: most often there is not enough memory; {CURE}"
+        f"{ATTEMPTS} workers died one after another at {what}{how}: most often there is not enough memory; {CURE}"
     )
 
 
@@ -174,7 +197,9 @@ def _beside(own: pa.Table, told: pd.DataFrame, part: Part) -> pa.Table:
     trusted = told["trusted"] if several == 1 else told["trusted"] & told["predicted"]
     for name, values in zip(told.columns, pa.Table.from_pandas(told, preserve_index=False).columns, strict=True):
         own = own.append_column(str(name), values)
-    return own.replace_schema_metadata({NOTE: json.dumps({"rows": part.stop - part.start, "trusted": int(trusted.sum())})})
+    return own.replace_schema_metadata(
+        {NOTE: json.dumps({"rows": part.stop - part.start, "trusted": int(trusted.sum())})}
+    )
 
 
 def _unpickled(model: bytes) -> Any:

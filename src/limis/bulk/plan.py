@@ -75,7 +75,9 @@ class Plan:
             files = [SourceFile(**file) for file in data.pop("files")]
             return cls(files=files, **data)
         except (ValueError, KeyError, TypeError, AttributeError):
-            raise InputError(f"{path} is not a plan that this limis wrote; name another folder for the output") from None
+            raise InputError(
+                f"{path} is not a plan that this limis wrote; name another folder for the output"
+            ) from None
 
     def check_goes_on(self, before: Plan, finished: set[int], folder: Path) -> None:
         """Refuse to go on with other work: what is finished must be what would be made now.

@@ -12,8 +12,9 @@ import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
 from queue import SimpleQueue
 
 from limis.bulk.part import ATTEMPTS, Job, Outcome, keeps_dying
@@ -21,7 +22,7 @@ from limis.bulk.part import ATTEMPTS, Job, Outcome, keeps_dying
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
-def run_in_processes(job: Job, workers: int) -> Iterator[Outcome]:
+def run_in_processes(job: Job, workers: int) -> Generator[Outcome, None, None]:
     """Explain the parts of a job in processes of one thread each; outcomes come as they are ready."""
     processes = [_Worker(job) for _ in range(min(workers, len(job.parts)))]
     idle: SimpleQueue[_Worker] = SimpleQueue()
@@ -107,8 +108,6 @@ class _Worker:
         code = process.wait()
         for pipe in (process.stdin, process.stdout):
             assert pipe is not None
-            try:
+            with suppress(BrokenPipeError):  # what it never read is of no use to anyone now
                 pipe.close()
-            except BrokenPipeError:
-                pass  # what it never read is of no use to anyone now
         return f" (signal {-code})" if code < 0 else f" (exit code {code})"

@@ -15,9 +15,8 @@ from typing import Any
 
 import cloudpickle
 
-from limis import store
 from limis.bulk.on_ray import run_on_ray
-from limis.bulk.part import EXPLAINER, ROW_NUMBER, Job, counts_of
+from limis.bulk.part import EXPLAINER, ROW_NUMBER, UNFINISHED, Job, clear_traces, counts_of
 from limis.bulk.plan import PLAN, Part, Plan
 from limis.bulk.processes import run_in_processes
 from limis.bulk.source import Source, look_at
@@ -67,9 +66,8 @@ def explain_dataset(
     queries: int = 0,
 ) -> BulkResult:
     """Explain Parquet files of any size; see `LimisExplainer.explain_dataset`."""
-    for name, value in (("workers", workers), ("rows_a_part", rows_a_part)):
-        if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-            raise InputError(f"{name} is a number of at least 1, not {value!r}")
+    _check_count("workers", workers)
+    _check_count("rows_a_part", rows_a_part)
     if cluster is not None:
         require("ray", "ray")
     options = {"outputs": outputs, "one_class": _class_label(explainer, one_class), "queries": queries}
@@ -79,7 +77,7 @@ def explain_dataset(
     rows = look_at(Path(source), needed=[*names, *([] if outputs is None else [outputs])])
     folder = Path(output)
     _check_names(rows, explainer, several=bool(explainer.by_class_) and one_class is None)
-    _check_places(rows, Path(source), folder)
+    _check_places(Path(source), folder)
     with _alone_in(folder):
         saved = folder / EXPLAINER
         try:
@@ -100,6 +98,7 @@ def explain_dataset(
         finally:
             # It holds training rows, which whoever reads the results need not see.
             saved.unlink(missing_ok=True)
+            clear_traces(folder)
         return _counted(folder, parts, len(found))
 
 
@@ -142,14 +141,13 @@ def _take_up(plan: Plan, folder: Path) -> set[int]:
     if before is not None:
         found = set(_finished(folder, before.parts()))
         plan.check_goes_on(before, found, folder)
-    for left in (*folder.glob(".part-*.tmp"), *folder.glob(f".{PLAN}.tmp")):
-        left.unlink(missing_ok=True)
+    clear_traces(folder)
     # Parts of a longer input than it is now have no place among the results.
     numbers = {part.output_name for part in plan.parts()}
     for path in folder.glob("part-*.parquet"):
         if path.name not in numbers:
             path.unlink()
-    unfinished = folder / f".{PLAN}.tmp"
+    unfinished = folder / f".{PLAN}{UNFINISHED}"
     unfinished.write_text(plan.to_json(), encoding="utf-8")
     unfinished.replace(folder / PLAN)
     return found
@@ -184,6 +182,11 @@ def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
+def _check_count(name: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+        raise InputError(f"{name} is a number of at least 1, not {value!r}")
+
+
 def _class_label(explainer: LimisExplainer, one_class: Any) -> str | None:
     """The text of a class, which finds it and can be written down."""
     if one_class is None:
@@ -201,7 +204,7 @@ def _check_names(source: Source, explainer: LimisExplainer, several: bool) -> No
         raise InputError(f"{source.folder} has a column {twice[0]!r}, and so would the output; rename it")
 
 
-def _check_places(source: Source, path: Path, folder: Path) -> None:
+def _check_places(path: Path, folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; results in parts need a folder")
     inside, outside = folder.absolute().resolve(), path.absolute().resolve()
