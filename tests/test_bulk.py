@@ -365,8 +365,11 @@ def marked_rows(n, at):
     return rows
 
 
-# Ray leaves sockets and files to be collected.
-kills = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::ResourceWarning")]
+# Ray leaves sockets and files to be collected, and warns of options of its own that only it sets.
+kills = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning:ray"),
+]
 
 
 def given_lives(folder, n):
@@ -396,7 +399,7 @@ class TestKilling:
             explainer.explain_dataset(source, tmp_path / "out", rows_a_part=10, cluster=cluster)
         assert len(list((tmp_path / "lives").iterdir())) == 27
 
-    def test_a_killed_driver_takes_its_workers_along_and_its_work_goes_on(self, cluster, tmp_path):
+    def test_a_killed_driver_takes_its_workers_along_and_its_work_goes_on(self, cluster, here, tmp_path):
         gate = tmp_path / "gate"
         gate.touch()
         rows = marked_rows(60, at=25)
@@ -409,7 +412,7 @@ from test_bulk import fitted
 explainer = fitted(Gated({str(gate)!r}))
 explainer.explain_dataset({str(source)!r}, {str(out)!r}, rows_a_part=10, cluster={cluster!r})
 """
-        driver = subprocess.Popen([sys.executable, "-c", code])  # noqa: S603
+        driver = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.DEVNULL)  # noqa: S603
         wait_for(lambda: (tmp_path / "waiting").exists() and len(list(out.glob("part-*"))) == 5)
         worker = int((tmp_path / "waiting").read_text())
         driver.kill()
@@ -419,7 +422,8 @@ explainer.explain_dataset({str(source)!r}, {str(out)!r}, rows_a_part=10, cluster
         gate.unlink()
         before = {path.name: path.stat().st_ino for path in out.glob("part-*")}
         explainer = fitted(Gated(gate))
-        done = explainer.explain_dataset(source, out, rows_a_part=10, cluster=cluster)
+        done = explainer.explain_dataset(source, out, rows_a_part=10)
+        assert here == [2]
         assert (done.rows, done.parts, done.parts_found) == (60, 6, 5)
         after = {path.name: path.stat().st_ino for path in out.glob("part-*")}
         assert {name: after[name] for name in before} == before
