@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -338,6 +339,17 @@ def test_without_ray_the_extra_is_named(explainer, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingExtraError, match=r'pip install "limis-xai\[ray\]"'):
         explainer.explain_dataset(write(tmp_path / "rows", a=make_rows(10)), tmp_path / "out", cluster="auto")
+
+
+def test_an_address_without_ray_is_named(explainer, tmp_path):
+    ray = pytest.importorskip("ray", reason="ray is not installed")
+    if ray.is_initialized():
+        pytest.skip("this process has joined Ray already")
+    source = write(tmp_path / "rows", a=make_rows(10))
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]  # free again, and nobody listens, once this is closed
+    with pytest.raises(InputError, match=f"there is no Ray to join at 127.0.0.1:{port}.*ray start --head"):
+        explainer.explain_dataset(source, tmp_path / "out", cluster=f"127.0.0.1:{port}")
 
 
 # --- killing, in processes and on Ray -------------------------------------------------------------------------

@@ -5,9 +5,9 @@
 
 The rows are those of the Adult data, drawn with replacement and with noise on the numbers. The explainer, with the
 default settings, is that of `limis fit` on the 32,561 training rows of Adult; what runs is `limis explain --cluster
-auto`. Memory is that of the command and all its descendants (Ray's own processes, the workers), looked at every
-second. It is given as PSS, which counts a page that several processes share once, and as the sum of RSS, which counts
-it in each. Needs Linux, whose /proc tells both.
+auto`. Memory is that of the command and all its descendants (Ray's own processes, the workers), and of what a killed
+driver left behind, looked at every second. It is given as PSS, which counts a page that several processes share once,
+and as the sum of RSS, which counts it in each. Needs Linux, whose /proc tells both.
 """
 
 from __future__ import annotations
@@ -103,12 +103,12 @@ def _explain_and_kill(args: argparse.Namespace, memory: Memory) -> None:
     os.kill(worker, signal.SIGKILL)
     print(f"killed worker {worker} with {_finished(out)} of {parts} parts finished")
     _wait(lambda: _finished(out) >= parts // 2, driver)
-    orphans = _tree(driver.pid)
+    memory.orphans = _tree(driver.pid)
     driver.kill()
     driver.wait()
     print(f"killed the driver {driver.pid} with {_finished(out)} of {parts} parts finished")
-    while any(map(_is_alive, orphans)):  # Ray ends with its driver
-        time.sleep(0.1)
+    while any("MapWorker" in _command(pid) for pid in memory.orphans if _is_alive(pid)):
+        time.sleep(0.1)  # a moment: workers end with their driver
     before = {path.name: path.stat().st_ino for path in out.glob("part-*.parquet")}
     driver = _start(args, memory)
     if driver.wait() != 0:
@@ -166,11 +166,12 @@ class Memory:
     def __init__(self) -> None:
         self.pss = self.rss = 0.0
         self.at_most = ""
+        self.orphans: list[int] = []  # two small agents of Ray outlive a killed driver by a minute, and count too
 
     def watch(self, driver: subprocess.Popen[bytes]) -> None:
         """Look every second, until the process is gone."""
         while driver.poll() is None:
-            each = {pid: _memory(pid) for pid in _tree(driver.pid)}
+            each = {pid: _memory(pid) for pid in {*_tree(driver.pid), *self.orphans}}
             pss, rss = (sum(kinds) for kinds in zip(*each.values(), strict=True)) if each else (0.0, 0.0)
             self.rss = max(self.rss, rss)
             if pss > self.pss:

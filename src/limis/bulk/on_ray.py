@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -77,17 +78,26 @@ def _connected(ray: ModuleType, cluster: str, workers: int, object_store: int) -
         os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # what it warns of is how Ray Data itself uses it
         ray.init("local", num_cpus=workers, object_store_memory=object_store, include_dashboard=False, **quiet)
     else:
+        address = os.environ["RAY_ADDRESS"] if cluster == "auto" else cluster
         try:
-            ray.init(None if cluster == "auto" else cluster, **quiet)
-        except (ConnectionError, ValueError, RuntimeError) as error:
+            _check_answers(address)
+            ray.init(address, **quiet)
+        except (OSError, ValueError, RuntimeError) as error:
             raise InputError(
-                f"there is no Ray to join at {cluster}: {_first_line(error)}; start one with `ray start --head`, or "
+                f"there is no Ray to join at {address}: {_first_line(error)}; start one with `ray start --head`, or "
                 "give auto to have one on this machine"
             ) from error
     try:
         yield
     finally:
         ray.shutdown()
+
+
+def _check_answers(address: str) -> None:
+    """Find out in seconds what Ray itself would try for minutes."""
+    host, _, port = address.rpartition("://")[2].rpartition(":")
+    if host and port.isdigit():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
 
 
 def _first_line(error: Exception) -> str:
