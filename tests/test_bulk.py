@@ -174,6 +174,17 @@ def test_several_classes_have_a_line_a_row_and_class(here, tmp_path):
     assert here
 
 
+def test_a_model_in_its_native_format_is_not_pickled(here, monkeypatch, tmp_path):
+    lightgbm = pytest.importorskip("lightgbm", reason="lightgbm is not installed")
+    rows = make_rows(120)[["size", "flag"]]
+    model = lightgbm.LGBMRegressor(n_estimators=5, verbose=-1).fit(rows, rows["size"].fillna(0) + rows["flag"])
+    explainer = LimisExplainer(model).fit(rows)
+    monkeypatch.setattr(running.cloudpickle, "dumps", None)
+    explainer.explain_dataset(write(tmp_path / "rows", a=rows), tmp_path / "out", rows_a_part=50)
+    assert len(here) == 3
+    check_same(tmp_path / "out", told(explainer, rows))
+
+
 def test_given_outputs_are_taken_instead_of_asking(explainer, here, tmp_path):
     rows = make_rows(20).assign(score=7.5)
     explainer.explain_dataset(write(tmp_path / "rows", a=rows), tmp_path / "out", outputs="score")
@@ -411,7 +422,10 @@ class TestKilling:
             explainer.explain_dataset(source, tmp_path / "out", rows_a_part=10, cluster=cluster)
         assert len(list((tmp_path / "lives").iterdir())) == 27
 
+    @pytest.mark.parametrize("cluster", [None, "auto"], ids=["processes", "ray"])
     def test_a_killed_driver_takes_its_workers_along_and_its_work_goes_on(self, cluster, here, tmp_path):
+        if cluster is not None:  # the driver starts its own
+            pytest.importorskip("ray", reason="ray is not installed")
         gate = tmp_path / "gate"
         gate.touch()
         rows = marked_rows(60, at=25)

@@ -175,7 +175,7 @@ class Memory:
             pss, rss = (sum(kinds) for kinds in zip(*each.values(), strict=True)) if each else (0.0, 0.0)
             self.rss = max(self.rss, rss)
             if pss > self.pss:
-                largest = sorted(each, key=lambda pid: -each[pid][0])
+                largest = sorted((pid for pid in each if each[pid][0]), key=lambda pid: -each[pid][0])
                 self.pss = pss
                 self.at_most = ", ".join(f"{_command(pid)[:24]} {1024 * each[pid][0]:.0f} MiB" for pid in largest)
             time.sleep(1)

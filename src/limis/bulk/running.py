@@ -70,7 +70,7 @@ def explain_dataset(
     _check_count("rows_a_part", rows_a_part)
     if cluster is not None:
         require("ray", "ray")
-    options = {"outputs": outputs, "one_class": _class_label(explainer, one_class), "queries": queries}
+    options = {"outputs": outputs, "one_class": _class_label(explainer, one_class), "queries": int(queries)}
     if queries:
         explainer.explain(explainer.training_.frame.iloc[:1], queries=queries)  # says at once where it cannot
     names = explainer.training_.table.source_names
