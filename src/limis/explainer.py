@@ -41,6 +41,7 @@ from limis.two_scales import TwoScales
 from limis.walk import GlobalFit, LocalModel
 
 if TYPE_CHECKING:
+    from limis.bulk import BulkResult
     from limis.suggest import Suggestions
 
 MIN_TRAINING_ROWS = 2
@@ -487,6 +488,84 @@ class LimisExplainer(BaseEstimator):
         return ClassExplanations(list(self.by_class_), parts)
 
     __call__ = explain
+
+    def explain_dataset(
+        self,
+        source: Any,
+        output: Any,
+        *,
+        cluster: str | None = None,
+        workers: int = 2,
+        rows_a_part: int = 5000,
+        outputs: str | None = None,
+        one_class: Any = None,
+        queries: int = 0,
+    ) -> BulkResult:
+        """Explain Parquet files that may be larger than memory, with several workers, into a folder of Parquet files.
+
+        The lines are those of ``limis explain -o explained.parquet``: the columns of the row, then what is told of it;
+        of more than two classes, a line a row and class. The column ``row_number`` has the number of the row in the
+        whole input, from 0, the files being taken in the order of their names. ``pandas.read_parquet`` reads the
+        folder, and so do others.
+
+        Run the same again after a crash or a stop, and it goes on: parts that are finished are kept, and no row is
+        lost or told twice. A worker that dies is replaced.
+
+        Parameters
+        ----------
+        source : str or path
+            A Parquet file, or a folder of them; folders in it are walked too.
+        output : str or path
+            A new folder, an empty one, or that of the same work begun before.
+        cluster : str, default=None
+            None: processes on this machine. "auto": Ray, on the cluster that this process or ``RAY_ADDRESS`` is
+            connected to, else started on this machine. Or the address of a Ray cluster; its machines must see
+            ``source`` and ``output`` under the same paths.
+        workers : int, default=2
+            How many work at a time, each on one core and holding the explainer once. They share ``memory_limit``.
+        rows_a_part : int, default=5000
+            How many rows a worker has in memory, and an output file tells of, at most.
+        outputs : str, default=None
+            A column of the rows with the black box's outputs, which is then not asked.
+        one_class : object, default=None
+            Of more than two classes, the one to tell of.
+        queries : int, default=0
+            As in `explain`.
+
+        Returns
+        -------
+        BulkResult
+            ``rows``, ``trusted``, ``parts``, ``parts_found`` (from a run before) and ``folder``.
+
+        Examples
+        --------
+        >>> from pathlib import Path
+        >>> from tempfile import TemporaryDirectory
+        >>> import pandas as pd
+        >>> rows = pd.DataFrame({"hours": [20, 30, 40, 50] * 30, "team": ["a", "b", "c"] * 40})
+        >>> def pay(rows):
+        ...     return rows["hours"] * (1.0 + (rows["team"] == "b"))
+        >>> explainer = LimisExplainer(pay).fit(rows)
+        >>> with TemporaryDirectory() as folder:
+        ...     rows.to_parquet(Path(folder, "rows.parquet"))
+        ...     done = explainer.explain_dataset(Path(folder, "rows.parquet"), Path(folder, "explained"), workers=1)
+        ...     print(done.rows, done.parts, len(pd.read_parquet(done.folder)))
+        120 1 120
+        """
+        from limis.bulk import explain_dataset
+
+        check_is_fitted(self, "training_")
+        return explain_dataset(
+            self,
+            source,
+            output,
+            cluster=cluster,
+            workers=workers,
+            rows_a_part=rows_a_part,
+            outputs=outputs,
+            one_class=one_class,
+            queries=queries,
+        )
 
     def suggest(
         self,

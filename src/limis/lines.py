@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 
 from limis.class_explanations import ClassExplanations
@@ -37,8 +38,12 @@ def _class_lines(found: ClassExplanations, rows: pd.DataFrame) -> pd.DataFrame:
 
 def _untold(found: Explanations) -> pd.DataFrame:
     """The columns whose contribution of nearly zero does not mean that they have no effect."""
-    lists = {
-        word.replace(" ", "_"): [", ".join(line.index[line == word]) for _, line in found.status.iterrows()]
-        for word in (FIXED, UNKNOWN_HERE)
-    }
+    status = found.status.to_numpy()  # (rows, columns) of words
+    names = found.status.columns.to_numpy()
+    # Many rows share the same few patterns: a text is put together once for each.
+    lists = {}
+    for word in (FIXED, UNKNOWN_HERE):
+        patterns, own = np.unique(status == word, axis=0, return_inverse=True)
+        texts = [", ".join(names[pattern]) for pattern in patterns]
+        lists[word.replace(" ", "_")] = [texts[place] for place in own]
     return pd.DataFrame(lists, index=found.index)

@@ -142,6 +142,16 @@ def _read_parquet(path: Path) -> pd.DataFrame:
         frame = pd.read_parquet(path)
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{path} cannot be read as Parquet: {error}") from None
+    return _plain_columns(frame, path)
+
+
+def frame_of(table: pa.Table, path: Path) -> pd.DataFrame:
+    """Rows of a Parquet file that were read by Arrow, as `read_table` would read them; an index stays one."""
+    return _plain_columns(table.to_pandas(), path)
+
+
+def _plain_columns(frame: pd.DataFrame, path: Path) -> pd.DataFrame:
+    """A frame that Parquet gave, without types that only Arrow has."""
     if frame.columns.has_duplicates:
         raise InputError(f"{path} has the column {frame.columns[frame.columns.duplicated()][0]!r} more than once")
     for name in _object_columns(frame):

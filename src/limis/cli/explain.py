@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from limis.class_explanations import ClassExplanations
-from limis.cli.opening import add_arguments, features_of, open_explainer
+from limis.cli.opening import add_arguments, features_of, load_explainer, open_explainer
 from limis.cli.options import positive
 from limis.cli.tables import WRITABLE, check_names, take_column, write_explanations
 from limis.cli.text import render
@@ -14,7 +13,7 @@ from limis.errors import InputError
 from limis.explainer import LimisExplainer
 from limis.explanation import Explanations
 from limis.lines import line_names
-from limis.table_files import read_table
+from limis.table_files import check_input, read_table
 
 # Fewer rows than this are explained before a progress bar could be read.
 ROWS_WORTH_A_BAR = 500
@@ -37,6 +36,11 @@ Without -o, each explanation is printed as text. With -o, the extension names th
 base_value plus all contributions is local_prediction. Rows are counted from 0. Where the model has
 more than two classes, .csv and .parquet have a line a row and class, with "class", "predicted" and
 "probability" before the rest, and text and .html tell of the predicted class.
+
+A folder of Parquet files, or one file with --workers or --cluster, is explained in parts, and may be
+larger than memory. -o then names a folder, which gets files like a .parquet above, part-000000.parquet
+and so on, with the number of each row in the whole input, from 0, in row_number. Run the same again
+after a stop or a crash: what is finished is kept, and no row is lost or told twice.
 """
 EXAMPLES = """\
 examples:
@@ -46,6 +50,8 @@ examples:
   limis explain income.limis rows.csv --queries 200 -o explained.html
   limis explain risk.limis rows.csv --model my_model:predict -o explained.csv
   limis explain risk.limis rows.csv --outputs score -o explained.csv
+  limis explain income.limis many-rows/ -o explained/ --workers 8
+  limis explain income.limis many-rows/ -o explained/ --workers 8 --cluster auto
 """
 
 
@@ -73,11 +79,23 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         metavar="N",
         help="ask the model N more questions about each row, for reasons that foresee more (0)",
     )
+    parser.add_argument("--workers", type=positive, metavar="N", help="explain in parts, N at a time (2)")
+    parser.add_argument(
+        "--cluster",
+        metavar="ADDRESS",
+        help='explain in parts on a Ray cluster, whose machines see the same folders, or "auto": the one of '
+        "RAY_ADDRESS, else Ray on this machine",
+    )
+    parser.add_argument(
+        "--rows-a-part", type=positive, metavar="N", help="of rows explained in parts, how many at a time (5000)"
+    )
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
+    if args.rows.is_dir() or any(given is not None for given in (args.workers, args.cluster, args.rows_a_part)):
+        return _run_in_parts(args)
     explainer = open_explainer(args, WRITABLE)
     training = explainer.training_
     rows = read_table(args.rows, like=training.frame)
@@ -96,7 +114,31 @@ def run(args: argparse.Namespace) -> int:
         return 0
     write_explanations(found, rows, args.output_file, title=f"Explanations of {args.rows.name}")
     if not args.quiet:
-        _report(found, explainer, outputs is not None, args.output_file)
+        _report(len(found), sum(one.trusted for one in found), explainer, args)
+    return 0
+
+
+def _run_in_parts(args: argparse.Namespace) -> int:
+    if args.output_file is None or args.output_file.suffix.lower() in WRITABLE:
+        named = "a folder" if args.output_file is None else f"a folder, not {args.output_file}"
+        raise InputError(f"rows that are explained in parts go to {named}: write -o explained/")
+    check_input(args.explainer)
+    explainer = load_explainer(args)
+    explainer.verbose = int(not args.quiet)
+    given = {"workers": args.workers, "rows_a_part": args.rows_a_part}
+    done = explainer.explain_dataset(
+        args.rows,
+        args.output_file,
+        cluster=args.cluster,
+        outputs=args.outputs,
+        one_class=args.one_class,
+        queries=args.queries,
+        **{name: value for name, value in given.items() if value is not None},
+    )
+    if not args.quiet:
+        if done.parts_found:
+            print(f"{done.parts_found:,} of {done.parts:,} parts were there already, from a run before.")
+        _report(done.rows, done.trusted, explainer, args)
     return 0
 
 
@@ -107,8 +149,7 @@ def of_class(found: Explanations | ClassExplanations, label: str) -> Explanation
     return found.for_class(label)
 
 
-def _report(found: Explanations | ClassExplanations, explainer: LimisExplainer, given: bool, path: Path) -> None:
-    trusted = sum(one.trusted for one in found)
-    print(f"{len(found):,} rows explained, {trusted:,} of them trusted: {path}")
-    if not given and not explainer.training_.black_box.can_be_asked:
+def _report(rows: int, trusted: int, explainer: LimisExplainer, args: argparse.Namespace) -> None:
+    print(f"{rows:,} rows explained, {trusted:,} of them trusted: {args.output_file}")
+    if args.outputs is None and not explainer.training_.black_box.can_be_asked:
         print("The model's own outputs are not among the results: give --model or --outputs to have them.")

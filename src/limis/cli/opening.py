@@ -38,6 +38,11 @@ def open_explainer(args: argparse.Namespace, writable: tuple[str, ...]) -> Limis
         check_output(args.output_file, writable, inputs=(args.explainer, args.rows))
     check_input(args.explainer)
     check_input(args.rows)
+    return load_explainer(args)
+
+
+def load_explainer(args: argparse.Namespace) -> LimisExplainer:
+    """Load the explainer with the model that was named."""
     model = None if args.model is None else load_model(args.model, args.trust_model)
     return store.load(args.explainer, model=model)
 
