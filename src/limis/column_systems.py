@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, prange
 
+from limis.threads import in_parallel
+
 ROUNDING = 1e-14
 # What changes of the explained row's own column count, beside those of all other rows together.
 OWN_CHANGES = 2.0
@@ -28,7 +30,7 @@ class Added(NamedTuple):
     moment: np.ndarray  # (features,)
 
 
-@njit(parallel=True, cache=True, nogil=True)
+@in_parallel
 def solve_columns(
     weights: Lines, grams: Lines, moments: Lines, added: Added, own_grams: Lines, own_moments: Lines, slopes: np.ndarray
 ) -> None:
@@ -100,7 +102,7 @@ def _solve(system: np.ndarray, target: np.ndarray) -> np.ndarray:
     return target
 
 
-@njit(parallel=True, cache=True, nogil=True)
+@in_parallel
 def find_touched(weights: Lines, squares: Lines, touched: np.ndarray) -> None:
     """Mark in ``touched``, (rows, features), what some weighted row has in ``squares``, (training rows, features)."""
     for row in prange(len(touched)):

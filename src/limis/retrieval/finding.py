@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, prange
 
+from limis.threads import in_parallel
+
 
 class Held(NamedTuple):
     """The rows of each leaf, one leaf after another."""
@@ -24,7 +26,7 @@ class Twins(NamedTuple):
     origin: np.ndarray  # (rows,) the training row that each row in a leaf stands for
 
 
-@njit(parallel=True, cache=True, nogil=True)
+@in_parallel
 def find_nearest(
     leaves: np.ndarray, used: np.ndarray, held: Held, twins: Twins, rows: np.ndarray, weights: np.ndarray
 ) -> None:

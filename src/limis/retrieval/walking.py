@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
+
+from limis.threads import in_parallel
 
 
-@njit(parallel=True, cache=True, nogil=True)
+@in_parallel
 def walk(
     inputs: np.ndarray,
     feature: np.ndarray,

@@ -24,7 +24,7 @@ from limis.class_explanations import ClassExplanations
 from limis.explainer import LimisExplainer
 from limis.kinds import plain
 from limis.serve.words import Explained, explanation_data
-from limis.threads import one_thread
+from limis.threads import every_library_on_one_thread
 
 Data = list[dict[str, Any]]
 T = TypeVar("T")
@@ -123,7 +123,7 @@ class Desk:
     # --- in the thread ------------------------------------------------------------------------------
 
     def _serve(self) -> None:
-        with one_thread(), warnings.catch_warnings():
+        with every_library_on_one_thread(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             last = -GATHER
             while True:

@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, prange
 
+from limis.threads import in_parallel
+
 # As in scikit-learn, a node whose targets vary less than this is not split.
 PURE = float(np.finfo(np.float64).eps)
 # What a split must gain over one found before it, as a share of the node's impurity. Two splits into the same halves
@@ -66,7 +68,7 @@ class _Node(NamedTuple):
     impurity: float
 
 
-@njit(parallel=True, cache=True, nogil=True)
+@in_parallel
 def grow_all(
     bins: np.ndarray,
     targets: np.ndarray,

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
+from limis.threads import in_parallel
 from limis.trees.carried import Known, Points, Ragged, Records, Rows
 
 OTHER_LEVEL = 0.2  # what a record counts that begins at another category than the row's own
 
 
-@njit(cache=True, nogil=True, parallel=True)
+@in_parallel
 def carry(
     own: Rows,
     known: Known,

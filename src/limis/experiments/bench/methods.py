@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+from threadpoolctl import threadpool_limits
 
 from limis.errors import require
 from limis.experiments.real_problem import RealProblem

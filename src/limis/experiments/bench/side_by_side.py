@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
+from threadpoolctl import threadpool_info
 
 from limis import __version__
 from limis.errors import InputError, require
