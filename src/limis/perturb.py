@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from limis.cell_types import first_that_fits, with_levels
+from limis.near import find_distances, find_near
 from limis.table import Table
 
 NEAR_ROWS = 30
@@ -49,32 +50,21 @@ class Moves:
 
 def gower_distance(queries: np.ndarray, others: np.ndarray, is_category: np.ndarray) -> np.ndarray:
     """Distances (queries, others) between rows given as ranks; missing against present counts as 1."""
-    total = np.zeros((len(queries), len(others)), dtype=np.float32)
-    for j, category in enumerate(is_category):
-        a, b = queries[:, j, None].astype(np.float32), others[None, :, j].astype(np.float32)
-        if category:
-            total += a != b
-            continue
-        a_missing, b_missing = np.isnan(a), np.isnan(b)
-        apart = np.abs(a - b)
-        if a_missing.any() or b_missing.any():
-            apart = np.where(a_missing & b_missing, 0.0, np.where(a_missing | b_missing, 1.0, apart))
-        total += apart
-    return total / len(is_category)
+    distances = np.empty((len(queries), len(others)), dtype=np.float32)
+    find_distances(*_compared(queries, others), is_category, distances)
+    return distances
 
 
 def near_rows(queries: np.ndarray, pool: np.ndarray, is_category: np.ndarray, k: int = NEAR_ROWS) -> np.ndarray:
     """For each query its ``k`` nearest rows of the pool, nearest first, ties by row number: (queries, k)."""
-    k = min(k, len(pool))
-    nearest = np.empty((len(queries), k), dtype=np.int64)
-    places = np.arange(len(pool), dtype=np.uint64)
-    for block in _blocks(len(queries), len(pool)):
-        distance = gower_distance(queries[block], pool, is_category)
-        # The bits of floats from 0 up sort as the floats do: a distance and its row in one integer leave no ties.
-        keys = (distance.view(np.uint32).astype(np.uint64) << np.uint64(32)) | places
-        keys.partition(k - 1, axis=1)
-        nearest[block] = np.sort(keys[:, :k], axis=1) & np.uint64(0xFFFFFFFF)
+    nearest = np.empty((len(queries), min(k, len(pool))), dtype=np.int64)
+    find_near(*_compared(queries, pool), is_category, nearest)
     return nearest
+
+
+def _compared(queries: np.ndarray, others: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows, and the columns of others, in the precision in which they are compared."""
+    return np.ascontiguousarray(queries, dtype=np.float32), np.ascontiguousarray(others.T, dtype=np.float32)
 
 
 def draw_moves(
