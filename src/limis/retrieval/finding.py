@@ -10,6 +10,10 @@ from numba import njit, prange
 from limis.threads import in_parallel
 
 
+# Shares are added up as whole numbers of this part: their sum is the same in any order, and equal weights are equal.
+WHOLE = 2.0**40
+
+
 class Held(NamedTuple):
     """The rows of each leaf, one leaf after another."""
 
@@ -65,7 +69,7 @@ def _add_up(leaves: np.ndarray, used: np.ndarray, held: Held) -> tuple[np.ndarra
     while size < 2 * n_rows:
         size *= 2
     slots = np.full(size, -1, dtype=np.int32)
-    found, weight = np.empty(n_rows, dtype=np.int64), np.zeros(n_rows)
+    found, total = np.empty(n_rows, dtype=np.int64), np.zeros(n_rows, dtype=np.int64)
     n_found = 0
     for leaf in counted:
         for place in range(held.starts[leaf], held.starts[leaf + 1]):
@@ -77,8 +81,8 @@ def _add_up(leaves: np.ndarray, used: np.ndarray, held: Held) -> tuple[np.ndarra
                 slots[slot] = n_found
                 found[n_found] = row
                 n_found += 1
-            weight[slots[slot]] += held.shares[place] * (1 / len(counted))
-    return found[:n_found], weight[:n_found]
+            total[slots[slot]] += np.int64(held.shares[place] * WHOLE + 0.5)
+    return found[:n_found], total[:n_found] / (WHOLE * max(1, len(counted)))
 
 
 @njit(cache=True, nogil=True)
