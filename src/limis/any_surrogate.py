@@ -15,7 +15,7 @@ from limis.errors import InputError
 from limis.function_fits import FunctionFits
 from limis.rows import TrainingRows
 from limis.surrogate.fitted_tree import FittedTree
-from limis.walk import GlobalFit, LocalFits, LocalModel
+from limis.walk import SMALL_BLOCK, GlobalFit, LocalFits, LocalModel
 
 
 def check_regressor(regressor: Any) -> None:
@@ -50,9 +50,9 @@ class AnySurrogate:
     regressor: Any
     n_jobs: int | None = None
 
-    def candidates(self, training: TrainingRows) -> int:
-        """How many rows each surrogate may rest on."""
-        return self.base.candidates(training)
+    def rows_at_once(self, training: TrainingRows, memory_limit: float) -> int:
+        """As many as the base takes, but few: their surrogates take more room."""
+        return min(SMALL_BLOCK, self.base.rows_at_once(training, memory_limit))
 
     def fit(
         self, training: TrainingRows, fallback: GlobalFit, values: np.ndarray, own: ColumnSystems | None = None

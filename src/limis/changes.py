@@ -210,21 +210,24 @@ class ColumnSystems:
         explained rows themselves.
         """
         slopes = np.empty((weights.shape[0], self.moments.shape[1]))
-        gram = prior * self._every_gram[0]
-        for cell, size in zip(self._starts(), self.width.tolist(), strict=True):
-            gram[cell : cell + size**2 : size + 1] += penalty * self.mean_square(self._every_gram, cell, size)
-        added = Added(self.width, gram, prior * self._every_moment[0])
         theirs = self.part(slice(0)) if own is None else own
         solve_columns(
             _lines(weights),
             _lines(self.grams),
             _lines(self.moments),
-            added,
+            self.added(prior, penalty),
             _lines(theirs.grams),
             _lines(theirs.moments),
             slopes,
         )
         return slopes
+
+    def added(self, prior: float, penalty: float) -> Added:
+        """What stands in the systems of all rows: what all training rows count, and what pulls to zero."""
+        gram = prior * self._every_gram[0]
+        for cell, size in zip(self._starts(), self.width.tolist(), strict=True):
+            gram[cell : cell + size**2 : size + 1] += penalty * self.mean_square(self._every_gram, cell, size)
+        return Added(self.width, gram, prior * self._every_moment[0])
 
     def telling(self, told_share: float) -> ColumnSystems:
         """The same with a share of what the changes did."""

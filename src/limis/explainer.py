@@ -32,7 +32,7 @@ from limis.queries import ask_about
 from limis.rows import TrainingRows
 from limis.table import Table
 from limis.training import ProbeRows, TrainingLog, split_probes
-from limis.training.fitting import TRAINED, WEIGHTINGS, FitOptions, Stage
+from limis.training.fitting import TRAINED, WEIGHTINGS, FitOptions, Stage, check_device
 from limis.training.objectives import OBJECTIVES, Objective
 from limis.training.plans import plan_for
 from limis.training.terms import Term
@@ -107,9 +107,9 @@ class LimisExplainer(BaseEstimator):
     memory_limit : float, default=1.0
         GiB that the working arrays of one block of explanations may take.
     device : str, default="cpu"
-        Where estimators over all rows are trained, as torch names it ("cuda").
+        Where estimators over all rows are trained and ridges on two scales are fitted, as torch names it ("cuda").
     n_jobs : int, default=None
-        Processes for growing the forest, as in scikit-learn.
+        Threads that grow the forest, as in scikit-learn; None takes all cores.
     random_state : int, default=0
         Seed of everything random, all of which happens in `fit`.
     verbose : int, default=0
@@ -662,6 +662,21 @@ class LimisExplainer(BaseEstimator):
             raise InputError('queries are answers about slopes, which trees do not have; use surrogate="ridge"')
         if not isinstance(self.local_model_, TwoScales):
             raise InputError('queries need weighting="two-scales", which is also what "auto" is without sampling')
+
+    def to(self, device: str) -> LimisExplainer:
+        """Explain on another device from now on, as torch names it: "cuda", or "cpu". A loaded explainer is on the CPU.
+
+        On an accelerator many rows are explained at a time, with the same results up to rounding. It fits ridges on two
+        scales; everything else stays on the CPU.
+        """
+        check_is_fitted(self, "training_")
+        check_device(device)
+        for model in [self.local_model_, *(part.local_model for part in self.by_class_.values())]:
+            base = getattr(model, "base", model)
+            if isinstance(base, TwoScales):
+                base.device = device
+        self.device = device
+        return self
 
     # --- saving ----------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ from what the black box did when columns of such rows were changed (`limis.chang
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
@@ -18,6 +19,14 @@ from limis.copies import ChangedCopies
 from limis.retrieval import Retriever
 from limis.retrieval.index import strongest
 from limis.rows import TrainingRows
+from limis.two_scales_on_device import (
+    ROWS_ON_DEVICE,
+    LevelsOnDevice,
+    RetrieverOnDevice,
+    SystemsOnDevice,
+    metric_shares,
+    on_device,
+)
 from limis.walk import GlobalFit, LocalFits, as_sparse
 from limis.weighting.learned import estimator_inputs
 from limis.weighting.level import LevelMetric
@@ -47,17 +56,28 @@ class TwoScales:
     level_from: Literal["forest", "slopes"] = "forest"  # whose rows say how high
     reach: float = 1.0  # how much of the way from the narrow rows' mean to the row the slopes may hold, at most
     level_metric: LevelMetric | None = None  # weighs the rows that the level rests on; None: the forest does
+    device: str = "cpu"
     _features: np.ndarray | None = field(default=None, init=False, repr=False)
     _places: np.ndarray | None = field(default=None, init=False, repr=False)
+    _on_device: dict[str, tuple[Any, Any]] = field(default_factory=dict, init=False, repr=False)
 
     def candidates(self, training: TrainingRows) -> int:
         """How many rows the level rests on."""
         return min(self.n_level, len(training))
 
+    def rows_at_once(self, training: TrainingRows, memory_limit: float) -> int:
+        """As many as fit: of each there are its candidates, and some lines of features."""
+        if self.device != "cpu":
+            return ROWS_ON_DEVICE
+        a_row = 8 * (20 * max(self.n_candidates, self.n_level) + 20 * training.features.shape[1])
+        return int(max(1, min(1024, memory_limit * 2**30 // a_row)))
+
     def fit(
         self, training: TrainingRows, fallback: GlobalFit, values: np.ndarray, own: ColumnSystems | None = None
     ) -> LocalFits:
         """Slopes first; then the level that makes them fit the narrow rows."""
+        if self.device != "cpu" and self.slope_weighting is None and own is None and training.every is None:
+            return self._fit_on_device(training, fallback, values)
         rows, weights, broad = self.rows(training, values)
         lonely = weights.max(axis=1) >= 1 - 1e-6
         if self.level_metric is not None:
@@ -72,6 +92,51 @@ class TwoScales:
         unknown = training.table.is_level & ~touched & ~(training.table.is_jump & (self.prior > 0))
         fits = self._with_level(training, values, (rows, weights), slopes, unknown, (by_origin, broad))
         return _with_fallback(fits, fallback, lonely | (weights.sum(axis=1) <= 0))
+
+    def _fit_on_device(self, training: TrainingRows, fallback: GlobalFit, values: np.ndarray) -> LocalFits:
+        device, table = self.device, training.table
+        inputs, used, twins = self.retriever.asked(training, values)
+        retriever = self._kept("retriever", lambda: RetrieverOnDevice(self.retriever, device))
+        systems = self._kept("systems", lambda: SystemsOnDevice(self.systems, device), self.systems)
+        rows = self._kept(
+            "rows",
+            lambda: LevelsOnDevice(
+                self.all_features(training), self.all_outputs(training) * training.unit + training.overall_mean, device
+            ),
+        )
+        n_candidates = min(self.n_candidates, len(training))
+        near = retriever.nearest(inputs, used, twins, max(self.candidates(training), n_candidates))
+        broad, narrow = near.fewer(n_candidates), near.fewer(self.candidates(training))
+        share = narrow.shares()
+        lonely = share.max(dim=1).values >= 1 - 1e-6
+        if self.level_metric is not None:
+            metric = self.level_metric
+            places = self._kept("places", lambda: on_device(self._all_places(training), device), metric)
+            here = on_device(metric.places(estimator_inputs(table, values).double().numpy()), device)
+            share = metric_shares(here, places[narrow.rows], share, metric.power)
+        slopes, touched = systems.slopes(retriever.origin[broad.rows], broad.shares(), self.prior, PENALTY)
+        slopes = slopes * training.unit
+        features = table.features(values)
+        around = rows.around(on_device(features, device), narrow.rows, share, slopes, self.reach)
+        found = {name: part.cpu().numpy() for name, part in around._asdict().items()}
+        unknown = table.is_level & ~touched.cpu().numpy() & ~(table.is_jump & (self.prior > 0))
+        fits = LocalFits(
+            features=features,
+            coefficients=slopes.cpu().numpy(),
+            unknown=unknown & (table.is_jump | (found["feature_means"] <= 0)),
+            empty=np.zeros(len(values), dtype=bool),
+            weights=retriever.by_origin(narrow, share),
+            slope_weights=retriever.by_origin(broad, broad.shares()),
+            scale=np.ones(len(values)),
+            **found,
+        )
+        return _with_fallback(fits, fallback, (lonely | (share.sum(dim=1) <= 0)).cpu().numpy())
+
+    def _kept(self, name: str, make: Callable[[], Any], of: Any = None) -> Any:
+        """What was put onto the device before, as long as it was made of the same."""
+        if name not in self._on_device or self._on_device[name][0] is not of:
+            self._on_device[name] = (of, make())
+        return self._on_device[name][1]
 
     def rows(self, training: TrainingRows, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, sp.csr_array]:
         """The rows and copies that may say how high, their shares, and the weights of the rows that say which way.
@@ -98,6 +163,7 @@ class TwoScales:
         assert not options.keys() & {"retriever", "copies"}
         found = replace(self, **options)
         found._features = self._features  # noqa: SLF001 - of the same class, as below
+        found._on_device = self._on_device  # noqa: SLF001
         if found.level_metric is self.level_metric:
             found._places = self._places  # noqa: SLF001
         return found

@@ -21,6 +21,7 @@ from limis.surrogate import fit_local_ridge
 from limis.weighting import Neighbourhood, Weighting, sample_neighbourhood
 
 ALPHA = 1.0
+SMALL_BLOCK = 256  # rows
 # Tensors of (queries × candidates × features), and of (queries × features × features), alive at once in a fit.
 _TENSORS_ALIVE = 6
 
@@ -130,11 +131,15 @@ class GlobalFit:
         return self.level + (features - self.feature_means) @ self.coefficients
 
 
-def blocks(n_rows: int, n_candidates: int, n_features: int, memory_limit: float) -> Iterator[slice]:
-    """Slices of rows whose surrogates fit together into ``memory_limit`` GiB."""
+def rows_that_fit(n_candidates: int, n_features: int, memory_limit: float) -> int:
+    """How many rows' surrogates fit together into ``memory_limit`` GiB."""
     width = n_features + 16
     a_row = _TENSORS_ALIVE * width * (4 * n_candidates + 8 * width)  # float32 rows, float64 systems
-    size = int(max(1, min(256, memory_limit * 2**30 // a_row)))
+    return int(max(1, min(SMALL_BLOCK, memory_limit * 2**30 // a_row)))
+
+
+def blocks(n_rows: int, size: int) -> Iterator[slice]:
+    """Slices of so many rows."""
     for start in range(0, n_rows, size):
         yield slice(start, start + size)
 
@@ -142,8 +147,8 @@ def blocks(n_rows: int, n_candidates: int, n_features: int, memory_limit: float)
 class LocalModel(Protocol):
     """A fitted way to get from rows to their surrogates."""
 
-    def candidates(self, training: TrainingRows) -> int:
-        """How many training rows each surrogate may rest on: what one block of work is sized by."""
+    def rows_at_once(self, training: TrainingRows, memory_limit: float) -> int:
+        """How many rows make one block of work, for which ``memory_limit`` GiB are there."""
         ...
 
     def fit(
@@ -165,9 +170,9 @@ class OneScale:
     inference: str = "weights"
     seed: int = 0
 
-    def candidates(self, training: TrainingRows) -> int:
-        """How many training rows each ridge may rest on."""
-        return self.weighting.candidates(training)
+    def rows_at_once(self, training: TrainingRows, memory_limit: float) -> int:
+        """As many as fit with all of their candidates' features."""
+        return rows_that_fit(self.weighting.candidates(training), training.features.shape[1], memory_limit)
 
     def fit(
         self, training: TrainingRows, fallback: GlobalFit, values: np.ndarray, own: ColumnSystems | None = None
@@ -206,8 +211,7 @@ def fit_locally(
     own: ColumnSystems | None = None,
 ) -> Iterator[LocalFits]:
     """The surrogates of every row, a block at a time."""
-    width = model.candidates(training)
-    for block in blocks(len(values), width, training.features.shape[1], memory_limit):
+    for block in blocks(len(values), model.rows_at_once(training, memory_limit)):
         yield model.fit(training, fallback, values[block], None if own is None else own.part(block))
 
 

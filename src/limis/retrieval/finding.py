@@ -9,7 +9,6 @@ from numba import njit, prange
 
 from limis.threads import in_parallel
 
-
 # Shares are added up as whole numbers of this part: their sum is the same in any order, and equal weights are equal.
 WHOLE = 2.0**40
 

@@ -120,8 +120,8 @@ class Retriever:
         A row that equals training rows is kept from them altogether: they and their copies get no weight, no tree
         that saw them is used, and its categories are coded without their outputs.
         """
-        leaves, used, twins = self._trees_of(training, values)
-        near = self.index.proximity(leaves, used)
+        inputs, used, twins = self.asked(training, values)
+        near = self.index.proximity(self.forest.leaves(inputs), used)
         if twins.nnz:
             near = sp.csr_array(near - near.multiply(twins[:, self.origin]))
             near.eliminate_zeros()
@@ -133,15 +133,17 @@ class Retriever:
 
         Of equal weights the lower row counts as the stronger.
         """
-        leaves, used, twins = self._trees_of(training, values)
+        inputs, used, twins = self.asked(training, values)
         rows, weights = np.zeros((len(values), most), dtype=np.int64), np.zeros((len(values), most))
         shares = self.index.shares
         held = Held(shares.indptr, shares.indices, shares.data)
-        find_nearest(leaves, used, held, Twins(twins.indptr, twins.indices, self.origin), rows, weights)
+        find_nearest(
+            self.forest.leaves(inputs), used, held, Twins(twins.indptr, twins.indices, self.origin), rows, weights
+        )
         return rows, weights
 
-    def _trees_of(self, training: TrainingRows, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, sp.csr_array]:
-        """The leaves rows fall into, which trees may speak for them, and the training rows that equal them."""
+    def asked(self, training: TrainingRows, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, sp.csr_array]:
+        """The forest's inputs of rows, which trees may speak for them, and the training rows that equal them."""
         twins = training.twins(values)
         used = np.ones((len(values), self.forest.n_trees), dtype=bool)
         own = None
@@ -150,7 +152,7 @@ class Retriever:
             own = own_outputs(twins, training.seen_outputs.round(6), weights)
             has_twin = np.diff(twins.indptr) > 0
             used[has_twin] = ~np.logical_or.reduceat(self.in_bag[twins.indices], twins.indptr[:-1][has_twin])
-        return self.forest.leaves(self.levels.inputs(training.table, values, own)), used, twins
+        return self.levels.inputs(training.table, values, own), used, twins
 
     def by_origin(self, weights: sp.csr_array) -> sp.csr_array:
         """Weights of training rows and copies, added up by training row: (rows, training rows)."""

@@ -178,6 +178,7 @@ class Stage:
 
     def fit_two_scales(self, recorded: RecordedChanges) -> FittedStage:
         """Levels from the forest's rows, slopes from recorded changes: of its rows, or of rows weighed by a kernel."""
+        check_device(self.options.device)
         training, options = self.training, self.options
         weightings: dict[str, SlopeWeighting | None] = {"forest": None}
         copies = recorded.copies(len(training), self.rng)
@@ -186,7 +187,7 @@ class Stage:
                 training,
                 rng=self.rng,
                 copies=copies,
-                n_jobs=options.n_jobs,
+                n_jobs=self._threads(),
                 beyond_trend=isinstance(options.surrogate, str),
             )
             bar.update()
@@ -194,7 +195,14 @@ class Stage:
         recorded, start, choices = self._choose_start(
             recorded,
             lambda systems: TwoScales(
-                retriever, copies, systems, None, self._start_candidates(), level_rows[0], START_PRIOR
+                retriever,
+                copies,
+                systems,
+                None,
+                self._start_candidates(),
+                level_rows[0],
+                START_PRIOR,
+                device=options.device,
             ),
         )
         systems = start.systems
@@ -256,7 +264,7 @@ class Stage:
         with progress(
             1 + len(SCALES) * len(self._candidate_list()), "fitting the explainer", self.options.verbose
         ) as bar:
-            retriever = Retriever.fit(self.training, rng=self.rng, n_jobs=self.options.n_jobs)
+            retriever = Retriever.fit(self.training, rng=self.rng, n_jobs=self._threads())
             bar.update()
             return self._choose_forest(retriever, bar.update)
 
@@ -270,7 +278,7 @@ class Stage:
     def fit_retrieved(self, beside_forest: bool) -> FittedStage:
         """A ridge on the forest's rows, weighed by what is learned; beside the forest's own weights where "auto"."""
         options, training = self.options, self.training
-        retriever = Retriever.fit(training, rng=self.rng, n_jobs=options.n_jobs)
+        retriever = Retriever.fit(training, rng=self.rng, n_jobs=self._threads())
         found = FittedStage(OneScale(ForestWeighting(retriever, self._start_candidates(), START_SCALE)))
         if beside_forest:
             found = self._choose_forest(retriever, lambda: None)
@@ -298,7 +306,7 @@ class Stage:
         """A weight estimator over all training rows, rewarded by ridges on what it weighs, or by trees."""
         options, training = self.options, self.training
         self._need_probes()
-        _check_device(options.device)
+        check_device(options.device)
         plan = (plan_for if trees is None else plan_for_trees)(options.weighting, options.objective)
         if options.selection_penalty != "auto":
             plan = replace(plan, penalty=float(options.selection_penalty))
@@ -315,6 +323,10 @@ class Stage:
             trees=trees,
         )
         return FittedStage(self._one_scale(weighting), [], logs)
+
+    def _threads(self) -> int:
+        """For growing the forest."""
+        return -1 if self.options.n_jobs is None else self.options.n_jobs
 
     def _time_budget(self) -> float | None:
         """Seconds for one estimator; where trees explain, two are trained."""
@@ -335,7 +347,8 @@ class Stage:
         return CANDIDATES if self.options.candidates == "auto" else (self.options.candidates,)
 
 
-def _check_device(name: str) -> None:
+def check_device(name: str) -> None:
+    """Refuse a device that is not here."""
     try:
         torch.zeros(1, device=name)
     except (RuntimeError, AssertionError) as error:

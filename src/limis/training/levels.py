@@ -17,7 +17,7 @@ from limis.progress import progress
 from limis.rows import TrainingRows
 from limis.threads import one_thread
 from limis.two_scales import TwoScales
-from limis.walk import blocks
+from limis.walk import blocks, rows_that_fit
 from limis.weighting.learned import estimator_inputs
 from limis.weighting.level import TAIL, LevelMetric
 
@@ -104,7 +104,7 @@ class _Lessons:
         """Fit the pupils' slopes and look up their near rows; None if the time is over first."""
         features = model.all_features(training)
         parts: list[tuple[np.ndarray, ...]] = []
-        for block in blocks(len(own), model.candidates(training), features.shape[1], memory_limit):
+        for block in blocks(len(own), rows_that_fit(model.candidates(training), features.shape[1], memory_limit)):
             if _over(ends):
                 return None
             values = training.values[own[block]]

@@ -17,7 +17,7 @@ from limis.surrogate.tree import LocalTrees, fit_local_trees
 from limis.trees.carried import CarriedChanges
 from limis.trees.inputs import TreeInputs
 from limis.two_scales import TwoScales
-from limis.walk import GlobalFit, LocalFits, LocalModel
+from limis.walk import SMALL_BLOCK, GlobalFit, LocalFits, LocalModel
 
 RecordsFrom = Literal["forest", "slopes"]
 
@@ -121,9 +121,9 @@ class TreeModel:
     reach: float = 0.1
     depth: int = 3
 
-    def candidates(self, training: TrainingRows) -> int:
-        """How many rows each surrogate may rest on."""
-        return self.base.candidates(training)
+    def rows_at_once(self, training: TrainingRows, memory_limit: float) -> int:
+        """As many as the base takes, but few: their surrogates take more room."""
+        return min(SMALL_BLOCK, self.base.rows_at_once(training, memory_limit))
 
     def fit(
         self, training: TrainingRows, fallback: GlobalFit, values: np.ndarray, own: ColumnSystems | None = None

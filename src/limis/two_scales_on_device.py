@@ -1,0 +1,228 @@
+"""Two scales on an accelerator: what the compiled code does, done to the tensors of many rows at a time.
+
+All numbers are float64 and shares are added up as whole numbers, so that the rows found are the same as on a CPU and
+everything else agrees up to rounding.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+
+from limis.changes import ColumnSystems
+from limis.retrieval import Forest, Retriever
+from limis.retrieval.finding import WHOLE
+from limis.weighting.level import TAIL
+
+ROWS_ON_DEVICE = 8192
+
+
+@dataclass
+class Nearest:
+    """Each row's strongest rows, in row order, padded with row 0 at weight 0."""
+
+    rows: torch.Tensor  # (rows, candidates)
+    weights: torch.Tensor  # (rows, candidates)
+
+    def fewer(self, most: int) -> Nearest:
+        """The strongest ``most`` of them."""
+        if self.rows.shape[1] <= most:
+            return self
+        # A stable sort: ties go to the lower row, and candidates without weight come last.
+        kept = torch.sort(self.weights, dim=1, descending=True, stable=True).indices[:, :most].sort(dim=1).values
+        return Nearest(self.rows.gather(1, kept), self.weights.gather(1, kept))
+
+    def shares(self) -> torch.Tensor:
+        """The weights as shares of their sum."""
+        return self.weights / self.weights.sum(dim=1, keepdim=True).clamp(min=1e-300)
+
+
+class RetrieverOnDevice:
+    """A forest and the rows of its leaves."""
+
+    def __init__(self, retriever: Retriever, device: str) -> None:
+        forest, held = retriever.forest, retriever.index.shares
+        self.device, self.depth = device, _depth(forest)
+        self.feature, self.left, self.right = (
+            on_device(part, device).long() for part in (forest.feature, forest.left, forest.right)
+        )
+        self.threshold, self.roots = on_device(forest.threshold, device), on_device(forest.roots, device).long()
+        self.leaf_number = on_device(forest.leaf_number, device).long()
+        self.starts, self.members = on_device(held.indptr, device).long(), on_device(held.indices, device).long()
+        self.shares = torch.floor(on_device(held.data, device) * WHOLE + 0.5).long()
+        self.origin = on_device(retriever.origin, device).long()
+        self.n_training = len(retriever.in_bag)
+
+    def nearest(self, inputs: np.ndarray, used: np.ndarray, twins: sp.csr_array, most: int) -> Nearest:
+        """As `Retriever.nearest` finds them, from the forest's inputs."""
+        leaves, counted = self._leaves(on_device(inputs.astype(np.float32), self.device)), on_device(used, self.device)
+        n_rows, n_all = len(leaves), len(self.origin)
+        sizes = ((self.starts[leaves + 1] - self.starts[leaves]) * counted).flatten()
+        line = torch.repeat_interleave(torch.arange(len(sizes), device=self.device), sizes)
+        within = torch.arange(len(line), device=self.device) - (sizes.cumsum(0) - sizes)[line]
+        place = self.starts[leaves].flatten()[line] + within
+        keys, totals = _added_up(line // leaves.shape[1] * n_all + self.members[place], self.shares[place])
+        row, member = keys // n_all, keys % n_all
+        if twins.nnz:
+            other = ~torch.isin(row * self.n_training + self.origin[member], _twin_keys(twins, self.device))
+            row, member, totals = row[other], member[other], totals[other]
+        counts = torch.bincount(row, minlength=n_rows)
+        width = max(most, int(counts.max()) if len(row) else 0)
+        at = torch.arange(len(row), device=self.device) - (counts.cumsum(0) - counts)[row]
+        found = torch.zeros((n_rows, width), dtype=torch.int64, device=self.device)
+        weights = torch.zeros((n_rows, width), dtype=torch.float64, device=self.device)
+        found[row, at] = member
+        weights[row, at] = totals.double() / (WHOLE * counted.sum(dim=1).clamp(min=1).double()[row])
+        return Nearest(found, weights).fewer(most)
+
+    def _leaves(self, inputs: torch.Tensor) -> torch.Tensor:
+        at, inputs = self.roots.expand(len(inputs), -1), inputs.double()
+        for _ in range(self.depth):
+            goes_left = inputs.gather(1, self.feature[at]) <= self.threshold[at]
+            at = torch.where(goes_left, self.left[at], self.right[at])
+        return self.leaf_number[at]
+
+    def by_origin(self, near: Nearest, shares: torch.Tensor) -> sp.csr_array:
+        """The shares, added up by training row: (rows, training rows)."""
+        kept = shares > 0
+        row = torch.arange(len(shares), device=self.device)[:, None].expand_as(shares)[kept]
+        keys, totals = _added_up(row * self.n_training + self.origin[near.rows[kept]], shares[kept])
+        starts = torch.zeros(len(shares) + 1, dtype=torch.int64, device=self.device)
+        starts[1:] = torch.bincount(keys // self.n_training, minlength=len(shares)).cumsum(0)
+        parts = (totals.cpu().numpy(), (keys % self.n_training).cpu().numpy(), starts.cpu().numpy())
+        return sp.csr_array(parts, shape=(len(shares), self.n_training))
+
+
+class SystemsOnDevice:
+    """The columns' systems of the training rows whose changes were recorded."""
+
+    def __init__(self, systems: ColumnSystems, device: str) -> None:
+        recorded = np.flatnonzero(np.diff(systems.grams.indptr))
+        place = np.full(len(systems.share), len(recorded))  # a row without records adds nothing
+        place[recorded] = np.arange(len(recorded))
+        self.device, self.place = device, on_device(place, device)
+        self.grams, self.moments = (_dense(part[recorded], device) for part in (systems.grams, systems.moments))
+        self.systems = systems
+        starts = np.concatenate([[0], np.cumsum(systems.width**2)])
+        firsts = np.concatenate([[0], np.cumsum(systems.width)])
+        # Columns of one width are solved together.
+        self.columns = {
+            int(size): (
+                on_device(starts[:-1][systems.width == size][:, None] + np.arange(size**2), device),
+                on_device(firsts[:-1][systems.width == size][:, None] + np.arange(size), device),
+            )
+            for size in np.unique(systems.width)
+        }
+        squares = [start + np.arange(size) * (size + 1) for start, size in zip(starts[:-1], systems.width, strict=True)]
+        self.diagonal = on_device(np.concatenate(squares), device)
+
+    def slopes(
+        self, origins: torch.Tensor, shares: torch.Tensor, prior: float, penalty: float
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Slopes, and which features some weighted row's changes moved: (rows, features) both.
+
+        origins, shares : (rows, candidates) training rows, and how much each one's changes count.
+        """
+        n, most = shares.shape
+        starts = torch.arange(n + 1, device=self.device) * most
+        chosen = self.place[origins].flatten()
+        weights = torch.sparse_csr_tensor(starts, chosen, shares.flatten(), (n, len(self.grams)))
+        added = self.systems.added(prior, penalty)
+        gram, moment = weights @ self.grams, weights @ self.moments
+        touched = gram[:, self.diagonal] > 0
+        gram, moment = gram + on_device(added.gram, self.device), moment + on_device(added.moment, self.device)
+        slopes = torch.empty_like(moment)
+        for size, (cells, features) in self.columns.items():
+            system, target = gram[:, cells].reshape(n, -1, size, size), moment[:, features]
+            solved = target / system[:, :, 0] if size == 1 else torch.linalg.solve(system, target)
+            slopes[:, features] = solved
+        return slopes, touched
+
+
+class LevelsOnDevice:
+    """Training rows and copies as the levels rest on them."""
+
+    def __init__(self, features: np.ndarray, heights: np.ndarray, device: str) -> None:
+        self.device, self.features, self.heights = device, on_device(features, device), on_device(heights, device)
+
+    def around(
+        self, here: torch.Tensor, near: torch.Tensor, share: torch.Tensor, slopes: torch.Tensor, most: float
+    ) -> Around:
+        """How the near rows, (rows, candidates), lie around rows with these features.
+
+        most : how much of the way from the near rows' mean to a row its slopes may hold.
+        """
+        rows, heights = self.features[near], self.heights[near]
+        means = (share[:, None] @ rows)[:, 0]
+        centred = rows - means[:, None]
+        spread = (share[:, None] @ centred**2)[:, 0].sqrt()
+        along = (centred @ slopes[:, :, None])[:, :, 0]
+        levels = (heights * share).sum(dim=1)
+        deviations = heights - levels[:, None]
+        told = (share * along * deviations).sum(dim=1)
+        held = (told / (share * along**2).sum(dim=1).clamp(min=1e-300)).clamp(0.0, most)
+        left_out = (1 - held) * (slopes * (here - means)).sum(dim=1)
+        residuals = deviations - along + left_out[:, None]
+        return Around(means, spread, levels, held, _leave_one_out(residuals, share), _leave_one_out(deviations, share))
+
+
+class Around(NamedTuple):
+    """What `limis.walk.LocalFits` tells of the near rows, by the same names."""
+
+    feature_means: torch.Tensor
+    feature_spread: torch.Tensor
+    levels: torch.Tensor
+    reach: torch.Tensor
+    residual_mean_square: torch.Tensor
+    spread_mean_square: torch.Tensor
+
+
+def metric_shares(own: torch.Tensor, others: torch.Tensor, weights: torch.Tensor, power: float) -> torch.Tensor:
+    """As `LevelMetric.shares` has them."""
+    apart = ((others - own[:, None]) ** 2).sum(dim=2)
+    logits = power * weights.clamp(min=1e-300).log() - TAIL * torch.log1p(apart / TAIL)
+    return torch.softmax(logits.masked_fill(weights <= 0, -torch.inf), dim=1).nan_to_num()
+
+
+def _leave_one_out(residuals: torch.Tensor, share: torch.Tensor) -> torch.Tensor:
+    return (share * (residuals / (1 - share).clamp(min=1e-3)) ** 2).sum(dim=1)
+
+
+def _added_up(keys: torch.Tensor, sizes: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """The distinct keys in order, and the sum of the sizes of each."""
+    keys, order = torch.sort(keys)
+    distinct, group = torch.unique_consecutive(keys, return_inverse=True)
+    totals = torch.zeros(len(distinct), dtype=sizes.dtype, device=sizes.device)
+    return distinct, totals.index_add_(0, group, sizes[order])
+
+
+def _twin_keys(twins: sp.csr_array, device: str) -> torch.Tensor:
+    row = np.repeat(np.arange(twins.shape[0]), np.diff(twins.indptr))
+    return on_device(row * twins.shape[1] + twins.indices, device)
+
+
+def _depth(forest: Forest) -> int:
+    """How many steps lead from a root to the deepest leaf."""
+    at, depth = forest.roots, 0
+    while True:
+        inner = at[forest.left[at] != at]
+        if len(inner) == 0:
+            return depth
+        at, depth = np.concatenate([forest.left[inner], forest.right[inner]]), depth + 1
+
+
+def _dense(matrix: sp.csr_array, device: str) -> torch.Tensor:
+    """The matrix with one more line, of zeros."""
+    dense = torch.zeros((matrix.shape[0] + 1, matrix.shape[1]), dtype=torch.float64, device=device)
+    line = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    dense[on_device(line, device), on_device(matrix.indices, device).long()] = on_device(matrix.data, device)
+    return dense
+
+
+def on_device(array: np.ndarray, device: str) -> torch.Tensor:
+    """A tensor of the same numbers."""
+    return torch.as_tensor(array).to(device)
