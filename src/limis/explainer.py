@@ -22,12 +22,12 @@ from limis.class_explanations import ClassExplanations
 from limis.classes import leading_view, parts_of_classes, pooled, rename_classes
 from limis.errors import InputError
 from limis.explanation import Explanations
-from limis.given import checked_weight
+from limis.given import at_most, checked_weight
 from limis.jumps import find_jumps
 from limis.metrics import nse
 from limis.one_output import OneOutput
 from limis.outputs import first_outputs, outputs_of
-from limis.polars_frames import is_polars
+from limis.polars_frames import from_polars, is_polars
 from limis.queries import ask_about
 from limis.rows import TrainingRows
 from limis.table import Table
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from limis.bulk import BulkResult
     from limis.suggest import Suggestions
 
+MAX_ROWS = 1_000_000  # of a longer table, so many
 MIN_TRAINING_ROWS = 2
 # More probe rows than these would sharpen no choice and only cost time.
 MAX_CHOOSING, MAX_MEASURING = 2000, 1000
@@ -253,7 +254,8 @@ class LimisExplainer(BaseEstimator):
         Parameters
         ----------
         X : DataFrame (pandas or polars) or array
-            Training rows: those that explanations may rest on. Of polars frames, the model is asked in pandas.
+            Training rows: those that explanations may rest on. Of polars frames, the model is asked in pandas. Of more
+            than a million rows a random million is used: more would take room and time, and change little.
         y : array, default=None
             Labels; explained themselves when there is no model, and otherwise not needed.
         outputs : array, default=None
@@ -276,6 +278,7 @@ class LimisExplainer(BaseEstimator):
 
     def _fit(self, X: Any, y: Any, outputs: Any, probe_rows: Any, probe_outputs: Any, sample_weight: Any) -> None:
         rng = np.random.default_rng(self.random_state)
+        X, y, outputs, sample_weight = at_most(MAX_ROWS, rng, from_polars(X), y, outputs, sample_weight)
         table, frame = Table.learn(
             X, categorical_features=self.categorical_features, groups=self.groups, scaling=self.scaling
         )

@@ -34,3 +34,26 @@ def checked_weight(sample_weight: Any, n_rows: int) -> np.ndarray | None:
     if (weight < 0).any() or weight.sum() == 0:
         raise InputError("sample_weight must not be negative, nor zero for every row")
     return None if (weight == weight[0]).all() else weight / weight.mean()
+
+
+def at_most(most: int, rng: np.random.Generator, X: Any, *beside: Any) -> tuple[Any, ...]:
+    """A table and what belongs to its rows, with no more than ``most`` of them: random ones, in their order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X, y, nothing = at_most(2, np.random.default_rng(0), np.arange(8).reshape(4, 2), [0, 1, 2, 3], None)
+    >>> X[:, 0].tolist() == [2 * place for place in y], len(y), nothing
+    (True, 2, None)
+    """
+    n_rows = X.shape[0] if getattr(X, "shape", ()) else 0
+    if n_rows <= most:
+        return (X, *beside)
+    chosen = np.sort(rng.choice(n_rows, most, replace=False))
+
+    def some(part: Any) -> Any:
+        if part is None or len(part) != n_rows:
+            return part  # of another length: what comes after says so
+        return part.iloc[chosen] if hasattr(part, "iloc") else np.asarray(part)[chosen]
+
+    return tuple(some(part) for part in (X, *beside))

@@ -107,6 +107,11 @@ class TwoScales:
         n_candidates = min(self.n_candidates, len(training))
         near = retriever.nearest(inputs, used, twins, max(self.candidates(training), n_candidates))
         broad, narrow = near.fewer(n_candidates), near.fewer(self.candidates(training))
+        if self.retriever.marked_index is not None:
+            marked = self._kept(
+                "marked", lambda: RetrieverOnDevice(self.retriever, device, self.retriever.marked_index, like=retriever)
+            )
+            broad = marked.nearest(inputs, used, twins, n_candidates)
         share = narrow.shares()
         lonely = share.max(dim=1).values >= 1 - 1e-6
         if self.level_metric is not None:
@@ -146,13 +151,14 @@ class TwoScales:
         broad = None if self.slope_weighting is None else self.slope_weighting.weights(training, values)
         if broad is not None and self.level_from == "slopes":
             return *_shares(*strongest(broad, self.candidates(training))), broad
-        most = self.candidates(training)
+        n_level, n_slopes = self.candidates(training), min(self.n_candidates, len(training))
+        marked = self.retriever.marked_index
+        if broad is None and marked is not None:
+            broad = self._by_origin(*_shares(*self.retriever.nearest(training, values, n_slopes, marked)))
+        near = self.retriever.nearest(training, values, n_level if broad is not None else max(n_level, n_slopes))
         if broad is None:
-            most = max(most, min(self.n_candidates, len(training)))
-        near = self.retriever.nearest(training, values, most)
-        if broad is None:
-            broad = self._by_origin(*_shares(*_fewer(*near, min(self.n_candidates, len(training)))))
-        return *_shares(*_fewer(*near, self.candidates(training))), broad
+            broad = self._by_origin(*_shares(*_fewer(*near, n_slopes)))
+        return *_shares(*_fewer(*near, n_level)), broad
 
     def slopes(self, training: TrainingRows, broad: sp.csr_array, own: ColumnSystems | None = None) -> np.ndarray:
         """Slopes of rows for which the training rows' changes count so: (rows, features), in feature units."""

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 import torch
 
 from limis.changes import ColumnSystems
-from limis.retrieval import Forest, Retriever
+from limis.retrieval import Forest, LeafIndex, Retriever
 from limis.retrieval.finding import WHOLE
 from limis.weighting.level import TAIL
 
@@ -44,16 +44,30 @@ class Nearest:
 class RetrieverOnDevice:
     """A forest and the rows of its leaves."""
 
-    def __init__(self, retriever: Retriever, device: str) -> None:
-        forest, held = retriever.forest, retriever.index.shares
+    def __init__(
+        self,
+        retriever: Retriever,
+        device: str,
+        index: LeafIndex | None = None,
+        like: RetrieverOnDevice | None = None,
+    ) -> None:
+        """``index`` is another than the retriever's own; ``like`` has the same forest, which is then shared."""
+        if like is not None:
+            self.__dict__ |= like.__dict__
+        else:
+            self._put_forest(retriever, device)
+        held = (retriever.index if index is None else index).shares
+        self.starts, self.members = on_device(held.indptr, device).long(), on_device(held.indices, device).long()
+        self.shares = torch.floor(on_device(held.data, device) * WHOLE + 0.5).long()
+
+    def _put_forest(self, retriever: Retriever, device: str) -> None:
+        forest = retriever.forest
         self.device, self.depth = device, _depth(forest)
         self.feature, self.left, self.right = (
             on_device(part, device).long() for part in (forest.feature, forest.left, forest.right)
         )
         self.threshold, self.roots = on_device(forest.threshold, device), on_device(forest.roots, device).long()
         self.leaf_number = on_device(forest.leaf_number, device).long()
-        self.starts, self.members = on_device(held.indptr, device).long(), on_device(held.indices, device).long()
-        self.shares = torch.floor(on_device(held.data, device) * WHOLE + 0.5).long()
         self.origin = on_device(retriever.origin, device).long()
         self.n_training = len(retriever.in_bag)
 
@@ -127,12 +141,11 @@ class SystemsOnDevice:
 
         origins, shares : (rows, candidates) training rows, and how much each one's changes count.
         """
-        n, most = shares.shape
-        starts = torch.arange(n + 1, device=self.device) * most
-        chosen = self.place[origins].flatten()
-        weights = torch.sparse_csr_tensor(starts, chosen, shares.flatten(), (n, len(self.grams)))
-        added = self.systems.added(prior, penalty)
-        gram, moment = weights @ self.grams, weights @ self.moments
+        n, chosen, added = len(shares), self.place[origins], self.systems.added(prior, penalty)
+        gram, moment = (
+            torch.nn.functional.embedding_bag(chosen, part, per_sample_weights=shares, mode="sum")
+            for part in (self.grams, self.moments)
+        )
         touched = gram[:, self.diagonal] > 0
         gram, moment = gram + on_device(added.gram, self.device), moment + on_device(added.moment, self.device)
         slopes = torch.empty_like(moment)

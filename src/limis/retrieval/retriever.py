@@ -41,6 +41,7 @@ class Retriever:
     in_bag: np.ndarray  # (training rows, trees) bool
     levels: LevelMeans
     origin: np.ndarray  # (training rows + copies,) the training row each one stands for
+    marked_index: LeafIndex | None = None  # over those that stand for marked training rows alone
 
     @classmethod
     def fit(
@@ -53,10 +54,12 @@ class Retriever:
         n_trees: int = N_TREES,
         min_leaf: int = MIN_LEAF,
         beyond_trend: bool = False,
+        marked: np.ndarray | None = None,
     ) -> Retriever:
         """Grow the forest on the training rows (and copies) and their outputs, and index its leaves.
 
-        ``beyond_trend`` grows every second tree on what one ridge for all rows leaves of the outputs.
+        ``beyond_trend`` grows every second tree on what one ridge for all rows leaves of the outputs. ``marked`` are
+        training rows, (rows,) bool, that can be retrieved alone; among many others they would hardly turn up.
         """
         if copies is None:
             n_classes = None if training.every is None else training.every.shape[1]
@@ -106,13 +109,16 @@ class Retriever:
         seen = np.zeros((len(places), n_trees), dtype=bool)
         seen[used] = drawn > 0
         of_origin, weight = group[origin], weights[origin]
-        index = LeafIndex.build(
-            ((leaves, times[of_origin, tree] * weight) for tree, leaves in enumerate(forest.leaves_by_tree(inputs))),
-            forest.n_leaves,
-            len(origin),
-            most=MAX_IN_LEAF if len(places) > len(used) else None,
-        )
-        return cls(forest, index, seen[group], levels, origin)
+        most = MAX_IN_LEAF if len(places) > len(used) else None
+
+        def index_of(weight: np.ndarray) -> LeafIndex:
+            by_tree = enumerate(forest.leaves_by_tree(inputs))
+            counted = ((leaves, times[of_origin, tree] * weight) for tree, leaves in by_tree)
+            return LeafIndex.build(counted, forest.n_leaves, len(origin), most)
+
+        index = index_of(weight)
+        marked_index = None if marked is None else index_of(weight * marked[origin])
+        return cls(forest, index, seen[group], levels, origin, marked_index)
 
     def proximity(self, training: TrainingRows, values: np.ndarray) -> sp.csr_array:
         """Forest weights for each row: (rows, training rows + copies).
@@ -128,14 +134,16 @@ class Retriever:
             near.sort_indices()
         return near
 
-    def nearest(self, training: TrainingRows, values: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
+    def nearest(
+        self, training: TrainingRows, values: np.ndarray, most: int, index: LeafIndex | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """The strongest rows of `proximity`, in row order, and their weights: (rows, most) both, padded with zeros.
 
-        Of equal weights the lower row counts as the stronger.
+        Of equal weights the lower row counts as the stronger. With `marked_index` as ``index``, of the marked ones.
         """
         inputs, used, twins = self.asked(training, values)
         rows, weights = np.zeros((len(values), most), dtype=np.int64), np.zeros((len(values), most))
-        shares = self.index.shares
+        shares = (self.index if index is None else index).shares
         held = Held(shares.indptr, shares.indices, shares.data)
         find_nearest(
             self.forest.leaves(inputs), used, held, Twins(twins.indptr, twins.indices, self.origin), rows, weights

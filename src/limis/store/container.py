@@ -14,7 +14,7 @@ from limis.errors import StoreError
 from limis.store.plain import checked, from_json, one_line, to_json
 
 FORMAT = "limis explainer"
-VERSION = 2  # raised with every change that an older limis could not read
+VERSION = 3  # raised with every change that an older limis could not read
 OLDEST = 2  # that this one still reads
 MANIFEST = "manifest.json"
 

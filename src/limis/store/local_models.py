@@ -190,6 +190,8 @@ def _pack_retriever(retriever: Retriever) -> tuple[dict[str, Any], Arrays]:
     forest, levels = retriever.forest, retriever.levels
     arrays = {f"forest.{name}": getattr(forest, name) for name in _forest_arrays()}
     arrays |= _pack_sparse("leaves", retriever.index.shares)
+    if retriever.marked_index is not None:
+        arrays |= _pack_sparse("marked_leaves", retriever.marked_index.shares)
     arrays["in_bag"] = np.packbits(retriever.in_bag)
     arrays["origin"] = retriever.origin
     arrays["levels.sums"], arrays["levels.counts"] = np.concatenate(levels.sums), np.concatenate(levels.counts)
@@ -209,7 +211,10 @@ def _unpack_retriever(described: dict[str, Any], arrays: Arrays, training: Train
     ends = np.cumsum(arrays["levels.sizes"])[:-1]
     sums, counts = (np.split(arrays[f"levels.{name}"], ends) for name in ("sums", "counts"))
     levels = LevelMeans(sums, counts, **checked(LevelMeans, {"overall": described["overall"]}))
-    return Retriever(forest, LeafIndex(shares), in_bag.reshape(len(training), forest.n_trees), levels, origin)
+    marked = None
+    if "marked_leaves.data" in arrays:
+        marked = LeafIndex(_unpack_sparse("marked_leaves", arrays, (forest.n_leaves, n_rows)))
+    return Retriever(forest, LeafIndex(shares), in_bag.reshape(len(training), forest.n_trees), levels, origin, marked)
 
 
 def _check_forest(forest: Forest, n_inputs: int) -> None:

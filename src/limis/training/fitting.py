@@ -15,6 +15,7 @@ from limis.changes import STARTS, ColumnSystems, RecordedChanges
 from limis.errors import InputError
 from limis.progress import progress
 from limis.retrieval import Retriever
+from limis.retrieval.retriever import MAX_FOREST_ROWS
 from limis.rows import TrainingRows
 from limis.training.choose import (
     CANDIDATES,
@@ -50,6 +51,9 @@ START_CANDIDATES, START_SCALE, START_PRIOR = 256, 10.0, 0.1
 # cost too much, a metric among the forest's rows is learned instead.
 MIN_LEARNED_ROWS, MAX_LEARNED_ROWS = 200, 5_000
 MAX_LEARNED_CELLS = 1_000_000  # rows × cells of the columns' systems, which every step goes through
+
+# Below this share of rows with recorded changes, slopes look for such rows alone: hardly any near row would be one.
+FEW_RECORDED = 0.1
 
 TRAINED = tuple(PLANS)
 WEIGHTINGS = ("auto", "two-scales", "forest", "retrieved", *TRAINED, "random")
@@ -181,7 +185,10 @@ class Stage:
         check_device(self.options.device)
         training, options = self.training, self.options
         weightings: dict[str, SlopeWeighting | None] = {"forest": None}
-        copies = recorded.copies(len(training), self.rng)
+        # More copies than that could not be grown on.
+        copies = recorded.copies(min(len(training), MAX_FOREST_ROWS), self.rng)
+        asked = np.zeros(len(training), dtype=bool)
+        asked[recorded.rows] = True
         with progress(1, "growing the forest", options.verbose) as bar:
             retriever = Retriever.fit(
                 training,
@@ -189,6 +196,7 @@ class Stage:
                 copies=copies,
                 n_jobs=self._threads(),
                 beyond_trend=isinstance(options.surrogate, str),
+                marked=asked if asked.mean() < FEW_RECORDED else None,
             )
             bar.update()
         level_rows = self._candidate_list()
