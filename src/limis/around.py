@@ -46,3 +46,19 @@ def look_around(
             along[row, candidate] = told
         for feature in range(n_features):
             square[feature] = np.sqrt(square[feature])
+
+
+@in_parallel
+def carry(features: np.ndarray, near: np.ndarray, here: np.ndarray, slopes: np.ndarray, carried: np.ndarray) -> None:
+    """Write what each row's slopes add on the way to it from each of its near rows: (rows, candidates).
+
+    features : (all rows, features); near : (rows, candidates); here, slopes : (rows, features).
+    """
+    for row in prange(len(near)):
+        own, slope = here[row], slopes[row]
+        for candidate in range(near.shape[1]):
+            one = features[near[row, candidate]]
+            told = 0.0
+            for feature in range(len(own)):
+                told += slope[feature] * (own[feature] - one[feature])
+            carried[row, candidate] = told

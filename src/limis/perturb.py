@@ -86,13 +86,14 @@ def draw_moves(
         pool = np.sort(rng.choice(pool, pool_size, replace=False))
     pool = pool[~pd.DataFrame(training_values[pool]).duplicated().to_numpy()]
     # One more than needed: one of them may equal the row itself.
-    own_ranks, ranks = table.ranks(values), table.ranks(training_values)
-    near = pool[near_rows(own_ranks, ranks[pool], table.is_category, NEAR_ROWS + 1)]
+    own_ranks, pool_ranks = table.ranks(values), table.ranks(training_values[pool])
+    places = near_rows(own_ranks, pool_ranks, table.is_category, NEAR_ROWS + 1)
+    near = pool[places]
     width = values.shape[1]
     drawn = [_move_stuck_columns(table, values, training_values, pool, near, rng)]
     for block in _blocks(len(values), near.shape[1] * width):
         differs = _differing(values[block], training_values[near[block]])
-        differs &= _near_values(own_ranks[block], ranks[near[block]], differs, table.is_category)
+        differs &= _near_values(own_ranks[block], pool_ranks[places[block]], differs, table.is_category)
         drawn.append(_draw_block(differs, near[block], rng, block.start))
     moves = Moves.join(drawn)
     return moves.taken(np.argsort(moves.rows, kind="stable"))

@@ -21,6 +21,7 @@ import pandas as pd
 from limis.columns import MISSING, OTHER, UNKNOWN, Column, learn_column, learn_group
 from limis.errors import InputError
 from limis.polars_frames import from_polars
+from limis.ranking import rank_column
 
 Scaling = Literal["standard", "minmax", "none"]
 
@@ -126,19 +127,20 @@ class Table:
     def ranks(self, values: np.ndarray) -> np.ndarray:
         """Numbers as positions in [0, 1] among the training rows (missing stays NaN); codes unchanged."""
         ranks = values.astype(np.float64, copy=True)
-        for j, (low, high) in self._edges.items():
-            known = np.isfinite(values[:, j])
-            # Ties get the middle of the positions they span, so a heap of equal values is one place.
-            ranks[known, j] = (np.interp(values[known, j], *low) + np.interp(values[known, j], *high)) / 2
+        for j, edges in self._edges.items():
+            rank_column(np.ascontiguousarray(values[:, j], dtype=np.float64), *edges, ranks[:, j])
         return ranks
 
     @cached_property
-    def _edges(self) -> dict[int, tuple[_Edge, _Edge]]:
+    def _edges(self) -> dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """For each column of numbers, the values among its quantiles and the lowest and highest position of each."""
         grid = np.linspace(0, 1, QUANTILES)
-        return {
-            j: (_left_edge(self.quantiles[j], grid), _right_edge(self.quantiles[j], grid)) for j in self.number_columns
-        }
+        found = {}
+        for j in self.number_columns:
+            points, first = np.unique(self.quantiles[j], return_index=True)
+            _, last = np.unique(self.quantiles[j][::-1], return_index=True)
+            found[j] = (points, grid[first], grid[::-1][last])
+        return found
 
     def features(self, values: np.ndarray) -> np.ndarray:
         """The matrix the surrogate sees: (rows, features)."""
@@ -241,19 +243,6 @@ def as_frame(X: Any) -> pd.DataFrame:
         raise InputError("Complex data not supported: pass real numbers.")
     frame = pd.DataFrame(array, columns=[f"x{j}" for j in range(array.shape[1])])
     return frame.infer_objects() if array.dtype == object else frame
-
-
-_Edge = tuple[np.ndarray, np.ndarray]  # values, positions
-
-
-def _left_edge(points: np.ndarray, grid: np.ndarray) -> _Edge:
-    unique, first = np.unique(points, return_index=True)
-    return unique, grid[first]
-
-
-def _right_edge(points: np.ndarray, grid: np.ndarray) -> _Edge:
-    unique, first = np.unique(points[::-1], return_index=True)
-    return unique, grid[::-1][first]
 
 
 def _categorical_names(categorical_features: Any, names: list[str]) -> set[str]:

@@ -12,8 +12,9 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 import scipy.sparse as sp
+import torch
 
-from limis.around import look_around
+from limis.around import carry, look_around
 from limis.changes import ColumnSystems
 from limis.copies import ChangedCopies
 from limis.retrieval import Retriever
@@ -22,6 +23,7 @@ from limis.rows import TrainingRows
 from limis.two_scales_on_device import (
     ROWS_ON_DEVICE,
     LevelsOnDevice,
+    Nearest,
     RetrieverOnDevice,
     SystemsOnDevice,
     metric_shares,
@@ -67,7 +69,7 @@ class TwoScales:
 
     def rows_at_once(self, training: TrainingRows, memory_limit: float) -> int:
         """As many as fit: of each there are its candidates, and some lines of features."""
-        if self.device != "cpu":
+        if self._on_accelerator(training):
             return ROWS_ON_DEVICE
         a_row = 8 * (20 * max(self.n_candidates, self.n_level) + 20 * training.features.shape[1])
         return int(max(1, min(1024, memory_limit * 2**30 // a_row)))
@@ -76,7 +78,7 @@ class TwoScales:
         self, training: TrainingRows, fallback: GlobalFit, values: np.ndarray, own: ColumnSystems | None = None
     ) -> LocalFits:
         """Slopes first; then the level that makes them fit the narrow rows."""
-        if self.device != "cpu" and self.slope_weighting is None and own is None and training.every is None:
+        if own is None and self._on_accelerator(training):
             return self._fit_on_device(training, fallback, values)
         rows, weights, broad = self.rows(training, values)
         lonely = weights.max(axis=1) >= 1 - 1e-6
@@ -93,25 +95,53 @@ class TwoScales:
         fits = self._with_level(training, values, (rows, weights), slopes, unknown, (by_origin, broad))
         return _with_fallback(fits, fallback, lonely | (weights.sum(axis=1) <= 0))
 
-    def _fit_on_device(self, training: TrainingRows, fallback: GlobalFit, values: np.ndarray) -> LocalFits:
-        device, table = self.device, training.table
+    def lessons(self, training: TrainingRows, values: np.ndarray) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """The rows and copies that may say how high, their shares, and what the slopes add on the way from each.
+
+        (rows, candidates) each, on the model's device; what is added is standardised.
+        """
+        if self._on_accelerator(training):
+            narrow, broad = self._near_on_device(training, values)
+            slopes, _ = self._systems_on_device().slopes(broad, self.prior, PENALTY)
+            here = on_device(training.table.features(values), self.device)
+            return narrow.rows, narrow.shares(), self._rows_on_device(training).carried(here, narrow.rows, slopes)
+        rows, share, broad = self.rows(training, values)
+        standard, carried = self.slopes(training, broad) / training.unit, np.empty_like(share)
+        carry(self.all_features(training), rows, training.table.features(values), standard, carried)
+        return torch.as_tensor(rows), torch.as_tensor(share), torch.as_tensor(carried)
+
+    def _on_accelerator(self, training: TrainingRows) -> bool:
+        """Whether this model is one that is fitted there."""
+        return self.device != "cpu" and self.slope_weighting is None and training.every is None
+
+    def _near_on_device(self, training: TrainingRows, values: np.ndarray) -> tuple[Nearest, Nearest]:
+        """The rows that say how high, and the training rows that say which way."""
         inputs, used, twins = self.retriever.asked(training, values)
-        retriever = self._kept("retriever", lambda: RetrieverOnDevice(self.retriever, device))
-        systems = self._kept("systems", lambda: SystemsOnDevice(self.systems, device), self.systems)
-        rows = self._kept(
-            "rows",
-            lambda: LevelsOnDevice(
-                self.all_features(training), self.all_outputs(training) * training.unit + training.overall_mean, device
-            ),
-        )
-        n_candidates = min(self.n_candidates, len(training))
-        near = retriever.nearest(inputs, used, twins, max(self.candidates(training), n_candidates))
-        broad, narrow = near.fewer(n_candidates), near.fewer(self.candidates(training))
-        if self.retriever.marked_index is not None:
-            marked = self._kept(
-                "marked", lambda: RetrieverOnDevice(self.retriever, device, self.retriever.marked_index, like=retriever)
-            )
-            broad = marked.nearest(inputs, used, twins, n_candidates)
+        retriever = self._retriever_on_device()
+        n_level, n_slopes = self.candidates(training), min(self.n_candidates, len(training))
+        near = retriever.nearest(inputs, used, twins, max(n_level, n_slopes))
+        broad, marked = near.fewer(n_slopes), self.retriever.marked_index
+        if marked is not None:
+            alone = self._kept("marked", lambda: RetrieverOnDevice(self.retriever, self.device, marked, like=retriever))
+            broad = alone.nearest(inputs, used, twins, n_slopes)
+        return near.fewer(n_level), Nearest(retriever.origin[broad.rows], broad.weights)
+
+    def _retriever_on_device(self) -> RetrieverOnDevice:
+        return self._kept("retriever", lambda: RetrieverOnDevice(self.retriever, self.device))
+
+    def _systems_on_device(self) -> SystemsOnDevice:
+        return self._kept("systems", lambda: SystemsOnDevice(self.systems, self.device), self.systems)
+
+    def _rows_on_device(self, training: TrainingRows) -> LevelsOnDevice:
+        def rows() -> LevelsOnDevice:
+            heights = self.all_outputs(training) * training.unit + training.overall_mean
+            return LevelsOnDevice(self.all_features(training), heights, self.device)
+
+        return self._kept("rows", rows)
+
+    def _fit_on_device(self, training: TrainingRows, fallback: GlobalFit, values: np.ndarray) -> LocalFits:
+        device, table, retriever = self.device, training.table, self._retriever_on_device()
+        narrow, broad = self._near_on_device(training, values)
         share = narrow.shares()
         lonely = share.max(dim=1).values >= 1 - 1e-6
         if self.level_metric is not None:
@@ -119,10 +149,12 @@ class TwoScales:
             places = self._kept("places", lambda: on_device(self._all_places(training), device), metric)
             here = on_device(metric.places(estimator_inputs(table, values).double().numpy()), device)
             share = metric_shares(here, places[narrow.rows], share, metric.power)
-        slopes, touched = systems.slopes(retriever.origin[broad.rows], broad.shares(), self.prior, PENALTY)
+        slopes, touched = self._systems_on_device().slopes(broad, self.prior, PENALTY)
         slopes = slopes * training.unit
         features = table.features(values)
-        around = rows.around(on_device(features, device), narrow.rows, share, slopes, self.reach)
+        around = self._rows_on_device(training).around(
+            on_device(features, device), narrow.rows, share, slopes, self.reach
+        )
         found = {name: part.cpu().numpy() for name, part in around._asdict().items()}
         unknown = table.is_level & ~touched.cpu().numpy() & ~(table.is_jump & (self.prior > 0))
         fits = LocalFits(
@@ -130,8 +162,8 @@ class TwoScales:
             coefficients=slopes.cpu().numpy(),
             unknown=unknown & (table.is_jump | (found["feature_means"] <= 0)),
             empty=np.zeros(len(values), dtype=bool),
-            weights=retriever.by_origin(narrow, share),
-            slope_weights=retriever.by_origin(broad, broad.shares()),
+            weights=retriever.by_training_row(retriever.origin[narrow.rows], share),
+            slope_weights=retriever.by_training_row(broad.rows, broad.shares()),
             scale=np.ones(len(values)),
             **found,
         )

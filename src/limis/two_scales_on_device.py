@@ -100,11 +100,11 @@ class RetrieverOnDevice:
             at = torch.where(goes_left, self.left[at], self.right[at])
         return self.leaf_number[at]
 
-    def by_origin(self, near: Nearest, shares: torch.Tensor) -> sp.csr_array:
-        """The shares, added up by training row: (rows, training rows)."""
+    def by_training_row(self, rows: torch.Tensor, shares: torch.Tensor) -> sp.csr_array:
+        """Shares of training rows, (rows, candidates) both, added up by training row: (rows, training rows)."""
         kept = shares > 0
         row = torch.arange(len(shares), device=self.device)[:, None].expand_as(shares)[kept]
-        keys, totals = _added_up(row * self.n_training + self.origin[near.rows[kept]], shares[kept])
+        keys, totals = _added_up(row * self.n_training + rows[kept], shares[kept])
         starts = torch.zeros(len(shares) + 1, dtype=torch.int64, device=self.device)
         starts[1:] = torch.bincount(keys // self.n_training, minlength=len(shares)).cumsum(0)
         parts = (totals.cpu().numpy(), (keys % self.n_training).cpu().numpy(), starts.cpu().numpy())
@@ -134,14 +134,10 @@ class SystemsOnDevice:
         squares = [start + np.arange(size) * (size + 1) for start, size in zip(starts[:-1], systems.width, strict=True)]
         self.diagonal = on_device(np.concatenate(squares), device)
 
-    def slopes(
-        self, origins: torch.Tensor, shares: torch.Tensor, prior: float, penalty: float
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Slopes, and which features some weighted row's changes moved: (rows, features) both.
-
-        origins, shares : (rows, candidates) training rows, and how much each one's changes count.
-        """
-        n, chosen, added = len(shares), self.place[origins], self.systems.added(prior, penalty)
+    def slopes(self, broad: Nearest, prior: float, penalty: float) -> tuple[torch.Tensor, torch.Tensor]:
+        """Slopes, standardised, and which features some weighted row's changes moved: (rows, features) both."""
+        shares, chosen, added = broad.shares(), self.place[broad.rows], self.systems.added(prior, penalty)
+        n = len(shares)
         gram, moment = (
             torch.nn.functional.embedding_bag(chosen, part, per_sample_weights=shares, mode="sum")
             for part in (self.grams, self.moments)
@@ -181,6 +177,10 @@ class LevelsOnDevice:
         left_out = (1 - held) * (slopes * (here - means)).sum(dim=1)
         residuals = deviations - along + left_out[:, None]
         return Around(means, spread, levels, held, _leave_one_out(residuals, share), _leave_one_out(deviations, share))
+
+    def carried(self, here: torch.Tensor, near: torch.Tensor, slopes: torch.Tensor) -> torch.Tensor:
+        """What slopes add on the way from each near row: (rows, candidates)."""
+        return ((here[:, None] - self.features[near]) @ slopes[:, :, None])[:, :, 0]
 
 
 class Around(NamedTuple):

@@ -24,17 +24,23 @@ class LeafIndex:
 
     @classmethod
     def build(
-        cls, trees: Iterable[tuple[np.ndarray, np.ndarray]], n_leaves: int, n_rows: int, most: int | None = None
+        cls,
+        trees: Iterable[tuple[np.ndarray, np.ndarray]],
+        n_leaves: int,
+        n_rows: int,
+        most: int | None = None,
+        held: np.ndarray | None = None,
     ) -> LeafIndex:
         """From the training rows' leaves and how much each row counts there, (rows,) both, for one tree after another.
 
         Leaves are numbered through all trees. Of a leaf with more rows than ``most`` a random so many are kept.
+        ``held`` are the rows that are given, in order, where these are not all.
         """
         members, shares = [np.empty(0, dtype=np.int32)], [np.empty(0)]
         ends = [np.zeros(1, dtype=np.int64)]
         n_done, n_held = 0, 0
         for tree, (leaves, counted) in enumerate(trees):
-            n_own = int(leaves.max()) + 1 - n_done
+            n_own = int(leaves.max(initial=n_done - 1)) + 1 - n_done
             own = hold_rows(leaves - n_done, counted.astype(np.float64), n_own, n_rows if most is None else most, tree)
             ends.append(own[0][1:] + n_held)
             members.append(own[1])
@@ -42,7 +48,8 @@ class LeafIndex:
             n_done, n_held = n_done + n_own, n_held + len(own[1])
         # Leaves that no row falls into may come last.
         ends.append(np.full(n_leaves - n_done, n_held))
-        parts = (np.concatenate(shares), np.concatenate(members), np.concatenate(ends))
+        rows = np.concatenate(members)
+        parts = (np.concatenate(shares), rows if held is None else held[rows].astype(np.int32), np.concatenate(ends))
         return cls(sp.csr_array(parts, shape=(n_leaves, n_rows)))
 
     def proximity(self, leaves: np.ndarray, used: np.ndarray | None = None) -> sp.csr_array:

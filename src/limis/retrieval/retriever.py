@@ -104,20 +104,20 @@ class Retriever:
             seed=int(rng.integers(2**31)),
         )
         # Rows the trees never grew on are in nobody's bag, yet may be retrieved: each counts once in its leaf.
-        times = np.ones((len(places), n_trees), dtype=np.uint8)
-        times[used] = drawn
+        times = np.ones((n_trees, len(places)), dtype=np.uint8)
+        times[:, used] = drawn.T
         seen = np.zeros((len(places), n_trees), dtype=bool)
         seen[used] = drawn > 0
-        of_origin, weight = group[origin], weights[origin]
         most = MAX_IN_LEAF if len(places) > len(used) else None
 
-        def index_of(weight: np.ndarray) -> LeafIndex:
-            by_tree = enumerate(forest.leaves_by_tree(inputs))
-            counted = ((leaves, times[of_origin, tree] * weight) for tree, leaves in by_tree)
-            return LeafIndex.build(counted, forest.n_leaves, len(origin), most)
+        def index_of(held: np.ndarray) -> LeafIndex:
+            of_group, weight = group[origin[held]], weights[origin[held]]
+            by_tree = enumerate(forest.leaves_by_tree(inputs[held]))
+            counted = ((leaves, times[tree][of_group] * weight) for tree, leaves in by_tree)
+            return LeafIndex.build(counted, forest.n_leaves, len(origin), most, held)
 
-        index = index_of(weight)
-        marked_index = None if marked is None else index_of(weight * marked[origin])
+        index = index_of(np.arange(len(origin)))
+        marked_index = None if marked is None else index_of(np.flatnonzero(marked[origin]))
         return cls(forest, index, seen[group], levels, origin, marked_index)
 
     def proximity(self, training: TrainingRows, values: np.ndarray) -> sp.csr_array:

@@ -17,7 +17,7 @@ from limis.progress import progress
 from limis.rows import TrainingRows
 from limis.threads import one_thread
 from limis.two_scales import TwoScales
-from limis.walk import blocks, rows_that_fit
+from limis.walk import blocks
 from limis.weighting.learned import estimator_inputs
 from limis.weighting.level import TAIL, LevelMetric
 
@@ -51,8 +51,8 @@ def train_level(
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             width = lessons.inputs.shape[1]
-            directions = torch.nn.Parameter(0.2 * torch.randn(width, DIRECTIONS) / width**0.5)
-        power, reach = (torch.nn.Parameter(torch.tensor(start)) for start in (1.0, 0.75))
+            directions = torch.nn.Parameter((0.2 * torch.randn(width, DIRECTIONS) / width**0.5).to(model.device))
+        power, reach = (torch.nn.Parameter(torch.tensor(start, device=model.device)) for start in (1.0, 0.75))
         optimiser = torch.optim.AdamW(
             [
                 {"params": [directions], "lr": LEARNING_RATE, "weight_decay": WEIGHT_DECAY},
@@ -61,19 +61,21 @@ def train_level(
         )
         schedule = torch.optim.lr_scheduler.LinearLR(optimiser, 1.0, 0.0, STEPS)
         generator = torch.Generator().manual_seed(seed)
+        # All at once: nothing is then sent to the device during the steps.
+        batches = torch.randint(0, len(own), (STEPS, BATCH), generator=generator).to(model.device)
         for step in range(STEPS):
             if _over(ends):
                 if step == 0:
                     return None
                 break
-            missed = lessons.missed(torch.randint(0, len(own), (BATCH,), generator=generator), directions, power, reach)
+            missed = lessons.missed(batches[step], directions, power, reach)
             loss = (missed**2 + missed.abs()).mean()
             optimiser.zero_grad()
             loss.backward()
             optimiser.step()
             schedule.step()
             bar.update()
-    return LevelMetric(directions.detach().double().numpy(), float(power.detach()))
+    return LevelMetric(directions.detach().cpu().double().numpy(), float(power.detach()))
 
 
 def _over(ends: float | None) -> bool:
@@ -102,26 +104,18 @@ class _Lessons:
         done: Callable[[int], object],
     ) -> _Lessons | None:
         """Fit the pupils' slopes and look up their near rows; None if the time is over first."""
-        features = model.all_features(training)
-        parts: list[tuple[np.ndarray, ...]] = []
-        for block in blocks(len(own), rows_that_fit(model.candidates(training), features.shape[1], memory_limit)):
+        parts: list[tuple[torch.Tensor, ...]] = []
+        for block in blocks(len(own), model.rows_at_once(training, memory_limit)):
             if _over(ends):
                 return None
-            values = training.values[own[block]]
-            near, weights, broad = model.rows(training, values)
-            slopes = model.slopes(training, broad) / training.unit
-            steps = training.table.features(values)[:, None, :] - features[near]
-            parts.append((near, weights, (steps * slopes[:, None, :]).sum(axis=2)))
-            done(len(values))
-        near, weights, carried = (np.concatenate(column) for column in zip(*parts, strict=True))
-        return cls(
-            inputs=estimator_inputs(training.table, np.concatenate([training.values, model.copies.values])),
-            heights=torch.as_tensor(model.all_outputs(training), dtype=torch.float32),
-            own=torch.as_tensor(own),
-            near=torch.as_tensor(near),
-            weights=torch.as_tensor(weights, dtype=torch.float32),
-            carried=torch.as_tensor(carried, dtype=torch.float32),
-        )
+            near, weights, carried = model.lessons(training, training.values[own[block]])
+            parts.append((near, weights.float(), carried.float()))
+            done(len(near))
+        near, weights, carried = (torch.cat(column) for column in zip(*parts, strict=True))
+        inputs = estimator_inputs(training.table, np.concatenate([training.values, model.copies.values]))
+        heights = torch.as_tensor(model.all_outputs(training), dtype=torch.float32)
+        device = model.device
+        return cls(inputs.to(device), heights.to(device), torch.as_tensor(own).to(device), near, weights, carried)
 
     def missed(
         self, batch: torch.Tensor, directions: torch.Tensor, power: torch.Tensor, reach: torch.Tensor
