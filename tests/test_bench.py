@@ -10,7 +10,7 @@ import pytest
 
 from limis import LimisExplainer
 from limis.cli.main import main
-from limis.datasets import Dataset
+from limis.datasets import Dataset, load_facebook
 from limis.errors import InputError, MissingExtraError
 from limis.experiments import bench, black_boxes, real_problem, write_page
 from limis.experiments.bench import side_by_side, stages
@@ -219,3 +219,22 @@ def test_watching_changes_no_explanation_and_leaves_nothing_behind(explainer):
     with pytest.raises(KeyError), stages.watching():
         raise KeyError
     assert [vars(owner)[name] for _, owner, name in stages.PLACES] == before
+
+
+def test_growth_is_measured_for_each_size_and_drawn(tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    try:
+        load_facebook()
+    except InputError as error:
+        pytest.skip(str(error))
+    assert main(["bench", "growth", "--quick", "-o", str(tmp_path / "growth.json")]) == 0
+    shown = capsys.readouterr().out
+    found = json.loads((tmp_path / "growth.json").read_text())
+    assert [line["rows"] for line in found["growth"]] == [150, 180]
+    measured = [[line["explain_ms"], line["fit_seconds"], line["peak_gib"]] for line in found["growth"]]
+    assert np.isfinite(measured).all()
+    assert found["command"] == "limis bench growth --quick"
+    assert (tmp_path / "growth.png").stat().st_size > 1000
+    assert "training rows" in shown
+    write_page(tmp_path)
+    assert "explanations a second" in (tmp_path / "README.md").read_text()

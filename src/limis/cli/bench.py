@@ -14,7 +14,7 @@ from limis.cli.options import positive
 from limis.cli.tables import check_output, replacing
 from limis.cli.text import WIDTH
 from limis.errors import InputError
-from limis.experiments import bench
+from limis.experiments import bench, growth
 from limis.experiments.cache import machine
 from limis.experiments.tree_speed import Size, measure_trees
 
@@ -24,13 +24,15 @@ examples:
   limis bench facebook -o bench-facebook.json
   limis bench adult --methods LIME TreeSHAP     only these, beside LIMIS with ridges
   limis bench adult --methods --profile         LIMIS alone, and where its time goes
+  limis bench growth                            fitting and explaining with 10,000 to 10,000,000 training rows
+  limis bench growth --sizes 603713 --device cuda
   limis bench trees                             trees for many rows at once against scikit-learn's, one by one
 
 Adult takes some ten minutes on two cores. Ratios hold for the machine and the moment: nothing else should run at the
 same time, which costs those most that use several threads. OMP_NUM_THREADS=1 before the command leaves one thread to
 all but XGBoost.
 """
-TREES = "trees"
+TREES, GROWTH = "trees", "growth"
 TRIAL = Size(rows=2000, queries=50, candidates=64, features=20, scikit_queries=5, rounds=1)
 
 
@@ -44,13 +46,17 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "what", nargs="?", default="adult", choices=(*bench.DATA, TREES), help="what to measure (adult)"
+        "what", nargs="?", default="adult", choices=(*bench.DATA, GROWTH, TREES), help="what to measure (adult)"
     )
     parser.add_argument("--rows", type=positive, metavar="N", help="test rows, explained together (1000)")
     parser.add_argument(
         "--methods", nargs="*", metavar="NAME", help=f"some of: {', '.join(bench.METHODS)} (all); case does not matter"
     )
     parser.add_argument("--profile", action="store_true", help="also tell where the time of LIMIS goes, by stage")
+    parser.add_argument(
+        "--sizes", nargs="+", type=positive, metavar="N", help="of growth: training rows (10,000 to 10,000,000)"
+    )
+    parser.add_argument("--device", default="cpu", help='of growth: where rows are explained, such as "cuda" (cpu)')
     parser.add_argument("--quick", action="store_true", help="a trial, whose numbers mean nothing")
     parser.add_argument("-o", "--output-file", type=Path, metavar="FILE", help="where to write the numbers: .json")
     parser.set_defaults(run=run)
@@ -60,11 +66,15 @@ def run(args: argparse.Namespace) -> int:
     """Run the command."""
     if args.output_file is not None:
         check_output(args.output_file, (".json",))
-    text = _trees(args) if args.what == TREES else _explainers(args)
+    text = {TREES: _trees, GROWTH: _growth}.get(args.what, _explainers)(args)
     if args.output_file is not None:
-        with replacing(args.output_file) as unfinished:
-            unfinished.write_text(text, encoding="utf-8")
+        _write(args.output_file, text)
     return 0
+
+
+def _write(path: Path, text: str) -> None:
+    with replacing(path) as unfinished:
+        unfinished.write_text(text, encoding="utf-8")
 
 
 def _trees(args: argparse.Namespace) -> str:
@@ -73,6 +83,21 @@ def _trees(args: argparse.Namespace) -> str:
     lines = measure_trees(TRIAL if args.quick else Size())
     print(pd.DataFrame(lines).to_string(index=False, float_format=lambda number: f"{number:.3g}"))
     return json.dumps({"machine": machine(), "trees": lines}, indent=1) + "\n"
+
+
+def _growth(args: argparse.Namespace) -> str:
+    if args.profile or args.rows is not None or args.methods is not None:
+        raise InputError("--rows, --methods and --profile are for explainers; name a data set instead of growth")
+    sizes = args.sizes or ((150, 180) if args.quick else growth.SIZES)
+    lines = []
+    for line in growth.measure(sizes, args.device, growth.TRIAL if args.quick else None):
+        lines.append(line)
+        print(growth.show(lines).iloc[[-1]].to_string(index=False, header=len(lines) == 1), flush=True)
+        if args.output_file is not None:  # long runs are not lost
+            _write(args.output_file, json.dumps({"command": _command(args), "growth": lines}, indent=1) + "\n")
+    if args.output_file is not None:
+        growth.draw(lines).savefig(args.output_file.with_suffix(".png"))
+    return json.dumps({"command": _command(args), "growth": lines}, indent=1) + "\n"
 
 
 def _explainers(args: argparse.Namespace) -> str:
@@ -95,6 +120,8 @@ def _explainers(args: argparse.Namespace) -> str:
 def _command(args: argparse.Namespace) -> str:
     words = ["limis", "bench", args.what]
     words += [] if args.rows is None else ["--rows", str(args.rows)]
+    words += [] if args.sizes is None else ["--sizes", *map(str, args.sizes)]
+    words += [] if args.device == "cpu" else ["--device", args.device]
     words += [] if args.methods is None else ["--methods", *(f'"{name}"' for name in args.methods)]
     words += ["--profile"] if args.profile else []
     return " ".join([*words, "--quick"] if args.quick else words)

@@ -10,7 +10,7 @@ import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from limis.errors import InputError
-from limis.experiments import bench
+from limis.experiments import bench, growth
 from limis.experiments.experiment import Experiment
 from limis.experiments.registry import EXPERIMENTS
 from limis.experiments.results import read
@@ -24,6 +24,12 @@ paper's released code, the best of six runs by the error on probe rows; "LIMIS (
 the mean absolute difference between estimated and true coefficients, over those that are not zero: lower is better.
 """
 
+GROWTH_NOTE = (
+    "The black box is a booster on 50,000 such rows. Trees of the retrieving forest grow on at most 100,000 rows, and "
+    "a leaf keeps at most 64; of more than a million rows a random million is used. Rows are explained in one call, the "
+    "black box's own time left out; NSE and skill on changes are those of 1,000 other rows. Everything was warm: "
+    "compiled, and the device awake."
+)
 NAMES = (
     *("data", "method", "estimator", "objective", "probes", "setting", "characteristics", "black box", "local model"),
     *("nse verdict", "skill verdict", "statistic", "why", "observation", "verdict", "by contributions", "stage"),
@@ -63,7 +69,7 @@ def write_page(folder: Path) -> Path:
         If there are no results.
     """
     finished = [one for one in EXPERIMENTS.values() if (folder / f"{one.name}.json").exists()]
-    sections = [*(_section(one, folder) for one in finished), *_benches(folder)]
+    sections = [*(_section(one, folder) for one in finished), *_benches(folder), *_growth(folder)]
     if not sections:
         raise InputError(f"there are no results in {str(folder)!r}; make some with: limis reproduce NAME")
     path = folder / "README.md"
@@ -85,6 +91,27 @@ def _section(experiment: Experiment, folder: Path) -> Section:
         f"{n} run on {machines}" if n == 1 else f"{n} runs on {machines}",
         f"{experiment.name}.csv",
     )
+
+
+def _growth(folder: Path) -> list[Section]:
+    """How fitting and explaining grow, here and on accelerators."""
+    sections = []
+    for path in sorted(folder.glob("growth*.json")):
+        found = json.loads(path.read_text(encoding="utf-8"))
+        lines = found["growth"]
+        sections.append(
+            Section(
+                path.stem,
+                f"Training tables of other sizes: Facebook's rows with noise ({lines[0]['columns']} columns).",
+                GROWTH_NOTE,
+                growth.show(lines),
+                path.with_suffix(".png").exists(),
+                found["command"],
+                f"one run on {lines[0]['machine']}",
+                path.name,
+            )
+        )
+    return sections
 
 
 def _benches(folder: Path) -> list[Section]:

@@ -1,0 +1,208 @@
+"""Compiled code and tensors give what plain numpy gives, whoever calls them."""
+
+import os
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+import limis
+from limis import LimisExplainer, changes, explainer
+from limis.changes import ColumnSystems
+from limis.errors import InputError, StoreError
+from limis.retrieval.index import strongest
+from limis.table import QUANTILES, Table
+from limis.training import fitting
+
+
+def said(rows):
+    return rows["size"] * np.where(rows["colour"] == "red", 3.0, 1.0) + 2.0 * (rows["age"].fillna(0) > 1)
+
+
+@pytest.fixture(scope="module")
+def frame():
+    rng = np.random.default_rng(0)
+    drawn = pd.DataFrame(
+        {
+            "size": rng.normal(size=6000),
+            "age": np.where(rng.random(6000) < 0.1, np.nan, rng.normal(size=6000)),
+            "colour": rng.choice(["red", "green", "blue"], 6000),
+        }
+    )
+    return pd.concat([drawn, drawn[:50]], ignore_index=True)  # some rows twice
+
+
+@pytest.fixture(scope="module")
+def fitted(frame):
+    """With more rows than a kernel over all of them is learned on, so that a metric weighs the level's rows."""
+    found = LimisExplainer(said, random_state=0).fit(frame)
+    assert found.local_model_.level_metric is not None
+    return found
+
+
+@pytest.fixture(scope="module")
+def few_recorded(frame):
+    """With recorded changes of few rows, which are then looked for alone."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(changes, "MAX_QUESTIONS", 3000)
+        patch.setattr(fitting, "FEW_RECORDED", 0.25)
+        found = LimisExplainer(said, random_state=0).fit(frame)
+    assert found.local_model_.retriever.marked_index is not None
+    return found
+
+
+def rows_of(frame):
+    """Rows like training rows, rows that equal some, and one like none."""
+    strange = pd.DataFrame({"size": [50.0], "age": [np.nan], "colour": ["grey"]})
+    return pd.concat([frame[:40], frame[5990:6010] * 1, strange], ignore_index=True)
+
+
+@pytest.mark.parametrize("name", ["fitted", "few_recorded"])
+def test_the_nearest_rows_are_the_strongest_of_all(name, frame, request):
+    found = request.getfixturevalue(name)
+    training, retriever = found.training_, found.local_model_.retriever
+    values = training.table.values(training.table.read(rows_of(frame)))
+    near = retriever.proximity(training, values)
+    for most in (3, 100, 2000):
+        rows, weights = retriever.nearest(training, values, most)
+        expected, expected_weights = strongest(near, most)
+        np.testing.assert_allclose(weights, expected_weights, atol=1e-9)
+        # Which of equally strong rows comes last is a matter of rounding there.
+        differ = rows != expected
+        np.testing.assert_allclose(near.toarray()[np.nonzero(differ)[0], rows[differ]], weights[differ], atol=1e-9)
+
+
+def test_rows_with_recorded_changes_can_be_retrieved_alone(few_recorded):
+    retriever = few_recorded.local_model_.retriever
+    recorded = np.flatnonzero(np.diff(few_recorded.local_model_.systems.grams.indptr))
+    assert len(recorded) < len(few_recorded.training_) / 4
+    assert np.isin(retriever.origin[retriever.marked_index.shares.indices], recorded).all()
+    assert not np.isin(retriever.origin[retriever.index.shares.indices], recorded).all()
+
+
+@pytest.mark.parametrize("name", ["fitted", "few_recorded"])
+def test_tensors_explain_as_compiled_code_does(name, frame, request):
+    fit, rows = request.getfixturevalue(name), rows_of(frame)
+    expected = fit.explain(rows)
+    model = fit.local_model_
+    model.device = "cpu:0"  # the way that an accelerator goes, on a device that is always there
+    try:
+        other = fit.explain(rows)
+    finally:
+        model.device = "cpu"
+    for part, value in vars(expected.fits).items():
+        pair = (getattr(other.fits, part), value)
+        found, wanted = (one.toarray() if sp.issparse(one) else one for one in pair)
+        np.testing.assert_allclose(found, wanted, atol=1e-9, err_msg=part)
+    pd.testing.assert_frame_equal(other.fidelity, expected.fidelity)
+
+
+def test_an_explainer_goes_to_devices_that_are_there(fitted, frame):
+    before = fitted.explain(frame[:5]).contributions
+    with pytest.raises(InputError, match="no device 'cuda:99'"):
+        fitted.to("cuda:99")
+    pd.testing.assert_frame_equal(fitted.to("cpu").explain(frame[:5]).contributions, before)
+
+
+def test_small_systems_are_solved_as_numpy_solves_them():
+    rng = np.random.default_rng(0)
+    width = np.array([1, 3, 2])
+    steps = [rng.normal(size=(20, size)) for size in width]
+    answers = rng.normal(size=(20, 3))
+    grams = np.concatenate([np.einsum("ri,rj->rij", own, own).reshape(20, -1) for own in steps], axis=1)
+    moments = np.concatenate([own * answers[:, [j]] for j, own in enumerate(steps)], axis=1)
+    systems = ColumnSystems(sp.csr_array(grams), sp.csr_array(moments), width, np.full(20, 1 / 20))
+    weights = rng.random((4, 20)) * (rng.random((4, 20)) < 0.7)
+    weights /= weights.sum(axis=1, keepdims=True)
+    found = systems.slopes(sp.csr_array(weights), prior=0.5, penalty=0.01)
+    feature = cell = 0
+    for j, size in enumerate(width):
+        every = grams[:, cell : cell + size**2].mean(axis=0).reshape(size, size)
+        for row in range(4):
+            gram = (weights[row] @ grams[:, cell : cell + size**2]).reshape(size, size) + 0.5 * every
+            gram += 0.01 * np.diag(every).mean() * np.eye(size)
+            own = moments[:, feature : feature + size]
+            expected = np.linalg.solve(gram, weights[row] @ own + 0.5 * own.mean(axis=0))
+            np.testing.assert_allclose(found[row, feature : feature + size], expected, rtol=1e-9, err_msg=str(j))
+        feature, cell = feature + size, cell + size**2
+
+
+def test_a_column_that_never_changed_has_no_slope_and_no_error():
+    nothing = ColumnSystems(sp.csr_array((5, 4)), sp.csr_array((5, 2)), np.array([2]), np.full(5, 0.2))
+    assert nothing.slopes(sp.csr_array(np.full((1, 5), 0.2)), prior=0.0, penalty=0.001).tolist() == [[0.0, 0.0]]
+
+
+def test_ranks_are_the_middle_of_the_positions_that_equal_values_span():
+    values = np.array([0.0] * 50 + list(range(1, 51)))
+    table, _ = Table.learn(pd.DataFrame({"x": values}))
+    grid = np.linspace(0, 1, QUANTILES)
+    points, asked = table.quantiles[0], np.array([[-1.0], [0.0], [0.3], [17.2], [50.0], [80.0], [np.nan]])
+    unique, first = np.unique(points, return_index=True)
+    last = np.searchsorted(points, unique, side="right") - 1
+    expected = (np.interp(asked[:, 0], unique, grid[first]) + np.interp(asked[:, 0], unique, grid[last])) / 2
+    np.testing.assert_array_equal(table.ranks(asked)[:, 0], expected)
+
+
+def test_of_many_rows_some_are_used_with_what_belongs_to_them(frame, monkeypatch):
+    monkeypatch.setattr(explainer, "MAX_ROWS", 1000)
+    outputs = said(frame)
+    found = LimisExplainer(random_state=0).fit(
+        frame, outputs=outputs, probe_rows=frame[:50], probe_outputs=outputs[:50]
+    )
+    assert len(found.training_) == 1000
+    np.testing.assert_array_equal(found.training_.outputs, outputs[found.training_.frame.index])
+
+
+def test_threads_may_explain_at_once(fitted, frame):
+    expected = fitted.explain(frame[:30]).contributions
+    found = {}
+
+    def explain(place):
+        found[place] = [fitted.explain(frame[:30]).contributions for _ in range(3)]
+
+    threads = [threading.Thread(target=explain, args=(place,)) for place in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for frames in found.values():
+        for one in frames:
+            pd.testing.assert_frame_equal(one, expected)
+
+
+def test_threads_may_explain_at_once_where_there_is_no_openmp():
+    program = """
+import threading, numpy as np
+from limis.around import carry
+def work():
+    for _ in range(300):
+        carry(np.ones((9, 2)), np.zeros((5, 3), dtype=np.int64), np.ones((5, 2)), np.ones((5, 2)), np.empty((5, 3)))
+threads = [threading.Thread(target=work) for _ in range(4)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+import numba
+print(numba.threading_layer())
+"""
+    environment = {"NUMBA_THREADING_LAYER": "workqueue", "NUMBA_NUM_THREADS": "2"}
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", program], env={**os.environ, **environment}, capture_output=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, b"workqueue\n"), done.stderr
+
+
+def test_a_forest_that_leads_astray_is_refused(fitted, tmp_path):
+    forest = fitted.local_model_.retriever.forest
+    for name, place, wrong in (("left", 0, 10**6), ("right", 0, 0), ("feature", 0, 77), ("roots", 1, -5)):
+        array = getattr(forest, name)
+        before = array[place]
+        array[place] = wrong
+        try:
+            fitted.save(tmp_path / "astray.limis")
+        finally:
+            array[place] = before
+        with pytest.raises(StoreError, match="not whole"):
+            limis.load(tmp_path / "astray.limis", said)
