@@ -96,7 +96,7 @@ def errors_on_changes(table: Table, fits: LocalFits, probes: ProbeRows) -> tuple
     if probes.asked is None:
         return np.full(len(probes), np.nan), np.empty(0, dtype=np.int64)
     rows = probes.asked.rows
-    missed = probes.asked.changes - fits.changes(rows, table.features(probes.asked.values))
+    missed = probes.asked.changes - fits.changes(rows, probes.asked.features(table))
     counts = np.bincount(rows, minlength=len(probes))
     sums = np.bincount(rows, weights=missed**2, minlength=len(probes))
     with np.errstate(invalid="ignore"):

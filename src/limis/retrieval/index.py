@@ -8,6 +8,7 @@ see it (out of bag): its leaf mates in the others were chosen knowing its output
 from __future__ import annotations
 
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,20 +37,22 @@ class LeafIndex:
         Leaves are numbered through all trees. Of a leaf with more rows than ``most`` a random so many are kept.
         ``held`` are the rows that are given, in order, where these are not all.
         """
-        members, shares = [np.empty(0, dtype=np.int32)], [np.empty(0)]
-        ends = [np.zeros(1, dtype=np.int64)]
-        n_done, n_held = 0, 0
-        for tree, (leaves, counted) in enumerate(trees):
-            n_own = int(leaves.max(initial=n_done - 1)) + 1 - n_done
-            own = hold_rows(leaves - n_done, counted.astype(np.float64), n_own, n_rows if most is None else most, tree)
-            ends.append(own[0][1:] + n_held)
-            members.append(own[1])
-            shares.append(own[2])
-            n_done, n_held = n_done + n_own, n_held + len(own[1])
+        most = n_rows if most is None else most
+        n_done, work = 0, []
+        # In threads: the compiled code does not hold Python's lock.
+        with ThreadPoolExecutor() as threads:
+            for tree, (leaves, counted) in enumerate(trees):
+                n_own = int(leaves.max(initial=n_done - 1)) + 1 - n_done
+                work.append(threads.submit(hold_rows, leaves - n_done, counted.astype(np.float64), n_own, most, tree))
+                n_done += n_own
+        done = [each.result() for each in work]
+        before = np.cumsum([0, *(len(rows) for _, rows, _ in done)])
         # Leaves that no row falls into may come last.
-        ends.append(np.full(n_leaves - n_done, n_held))
-        rows = np.concatenate(members)
-        parts = (np.concatenate(shares), rows if held is None else held[rows].astype(np.int32), np.concatenate(ends))
+        ends = [start + own[1:] for start, (own, _, _) in zip(before, done, strict=False)]
+        starts = np.concatenate([[0], *ends, np.full(n_leaves - n_done, before[-1])])
+        rows = np.concatenate([np.empty(0, dtype=np.int32), *(own for _, own, _ in done)])
+        shares = np.concatenate([np.empty(0), *(own for _, _, own in done)])
+        parts = (shares, rows if held is None else held[rows].astype(np.int32), starts)
         return cls(sp.csr_array(parts, shape=(n_leaves, n_rows)))
 
     def proximity(self, leaves: np.ndarray, used: np.ndarray | None = None) -> sp.csr_array:

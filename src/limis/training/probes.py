@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
@@ -10,6 +10,7 @@ import pandas as pd
 from limis.changes import ask_moved
 from limis.perturb import Moves, draw_moves, moved_values
 from limis.rows import TrainingRows
+from limis.table import Table
 
 MIN_PROBES, MAX_PROBES = 100, 2000
 PROBE_SHARE = 0.1
@@ -23,6 +24,13 @@ class AskedMoves:
     values: np.ndarray  # (moves, columns) after the move
     changes: np.ndarray  # (moves,) f(moved) − f(row)
     every: np.ndarray | None = None  # (moves, classes) the same for each of several classes
+    _features: tuple[Table, np.ndarray] | None = field(default=None, init=False, repr=False, compare=False)
+
+    def features(self, table: Table) -> np.ndarray:
+        """Of the rows after the move; they are asked for again and again, and worked out once."""
+        if self._features is None or self._features[0] is not table:
+            self._features = (table, table.features(self.values))
+        return self._features[1]
 
     @property
     def rows(self) -> np.ndarray:
