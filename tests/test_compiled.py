@@ -206,3 +206,10 @@ def test_a_forest_that_leads_astray_is_refused(fitted, tmp_path):
             array[place] = before
         with pytest.raises(StoreError, match="not whole"):
             limis.load(tmp_path / "astray.limis", said)
+
+
+def test_the_features_of_all_columns_are_those_of_each(fitted, frame):
+    table = fitted.training_.table.with_jumps([[-0.5, 0.25], [0.1], []])
+    values = table.values(table.read(rows_of(frame)))
+    each = [column.features(values[:, j]) for j, column in enumerate(table.columns)]
+    np.testing.assert_array_equal(table.features(values), np.concatenate(each, axis=1))

@@ -95,6 +95,10 @@ def zone_of(series: pd.Series) -> str | None:
 
 def to_numbers(series: pd.Series, name: str, kind: Kind, zone: str | None = None) -> np.ndarray:
     """(rows,) float64, NaN where missing; dates and durations in days. Dates without a zone are read in ``zone``."""
+    if kind == "number" and isinstance(series.dtype, np.dtype) and series.dtype.kind in "fiub":
+        values = series.to_numpy().astype(np.float64)
+        _refuse_infinity(values, name)
+        return values
     series = from_arrow(series)
     if kind in ("date", "duration"):
         return _days(series, name, kind, zone)
@@ -104,6 +108,11 @@ def to_numbers(series: pd.Series, name: str, kind: Kind, zone: str | None = None
         values = series.to_numpy(dtype=np.float64, na_value=np.nan)
     except OverflowError:
         raise InputError(f"column {name!r} holds integers too large for any float; scale them down") from None
+    _refuse_infinity(values, name)
+    return values
+
+
+def _refuse_infinity(values: np.ndarray, name: str) -> None:
     infinite = np.isinf(values)
     if infinite.any():
         row = int(np.flatnonzero(infinite)[0])
@@ -111,7 +120,6 @@ def to_numbers(series: pd.Series, name: str, kind: Kind, zone: str | None = None
             f"column {name!r} has an infinite value in row {row} ({int(infinite.sum())} in all); limis takes numbers "
             "and missing values (NaN), not infinity: replace it"
         )
-    return values
 
 
 def _days(series: pd.Series, name: str, kind: Kind, zone: str | None) -> np.ndarray:

@@ -19,9 +19,9 @@ import numpy as np
 import pandas as pd
 
 from limis.columns import MISSING, OTHER, UNKNOWN, Column, learn_column, learn_group
+from limis.encoding import Edges, Layout, write_features, write_ranks
 from limis.errors import InputError
 from limis.polars_frames import from_polars
-from limis.ranking import rank_column
 
 Scaling = Literal["standard", "minmax", "none"]
 
@@ -105,6 +105,8 @@ class Table:
                 )
             frame.columns = pd.Index(self.source_names)
             return frame
+        if list(frame.columns) == self.source_names:
+            return frame
         missing = [name for name in self.source_names if name not in frame.columns]
         if len(missing) == len(self.source_names):
             raise InputError(
@@ -126,26 +128,46 @@ class Table:
 
     def ranks(self, values: np.ndarray) -> np.ndarray:
         """Numbers as positions in [0, 1] among the training rows (missing stays NaN); codes unchanged."""
-        ranks = values.astype(np.float64, copy=True)
-        for j, edges in self._edges.items():
-            rank_column(np.ascontiguousarray(values[:, j], dtype=np.float64), *edges, ranks[:, j])
+        ranks = np.array(values, dtype=np.float64, order="C")
+        write_ranks(np.ascontiguousarray(values, dtype=np.float64), self._edges, ranks)
         return ranks
 
     @cached_property
-    def _edges(self) -> dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """For each column of numbers, the values among its quantiles and the lowest and highest position of each."""
+    def _edges(self) -> Edges:
         grid = np.linspace(0, 1, QUANTILES)
-        found = {}
+        nothing = np.empty(0)
+        points, lowest, highest = [nothing], [nothing], [nothing]
         for j in self.number_columns:
-            points, first = np.unique(self.quantiles[j], return_index=True)
+            own, first = np.unique(self.quantiles[j], return_index=True)
             _, last = np.unique(self.quantiles[j][::-1], return_index=True)
-            found[j] = (points, grid[first], grid[::-1][last])
-        return found
+            points.append(own)
+            lowest.append(grid[first])
+            highest.append(grid[::-1][last])
+        starts = np.cumsum([len(own) for own in points])
+        columns = np.array(self.number_columns, dtype=np.int64)
+        return Edges(columns, starts, *map(np.concatenate, (points, lowest, highest)))
 
     def features(self, values: np.ndarray) -> np.ndarray:
         """The matrix the surrogate sees: (rows, features)."""
-        blocks = [column.features(values[:, j]) for j, column in enumerate(self.columns)]
-        return np.concatenate(blocks, axis=1)
+        features = np.zeros((len(values), int(self._layout.starts[-1])))
+        write_features(np.ascontiguousarray(values, dtype=np.float64), self._layout, features)
+        return features
+
+    @cached_property
+    def _layout(self) -> Layout:
+        widths, jumps = (
+            [len(column.feature_levels) for column in self.columns],
+            [column.jumps for column in self.columns],
+        )
+        return Layout(
+            starts=np.cumsum([0, *widths]),
+            is_category=self.is_category,
+            has_missing=np.array([column.has_missing for column in self.columns]),
+            offset=np.array([column.offset for column in self.columns], dtype=np.float64),
+            scale=np.array([column.scale for column in self.columns], dtype=np.float64),
+            jump_starts=np.cumsum([0, *map(len, jumps)]),
+            jumps=np.array([jump for own in jumps for jump in own], dtype=np.float64),
+        )
 
     # --- what the features mean -----------------------------------------------------------------
 
