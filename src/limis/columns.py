@@ -158,9 +158,9 @@ class Column:
 
     def _codes(self, series: pd.Series) -> np.ndarray:
         known = self._codes_of_levels
-        if isinstance(series.dtype, pd.CategoricalDtype):
-            theirs = [known.get(plain(level), UNKNOWN) for level in series.cat.categories]
-            return np.array([*theirs, known.get(None, UNKNOWN)], dtype=np.float64)[series.cat.codes]  # -1: missing
+        if isinstance(series.array, pd.Categorical):
+            theirs = [known.get(plain(level), UNKNOWN) for level in series.array.categories]
+            return np.array([*theirs, known.get(None, UNKNOWN)], dtype=np.float64)[series.array.codes]  # -1: missing
         codes = np.array([known.get(value, UNKNOWN) for value in plain_values(series)], dtype=np.float64)
         codes[series.isna().to_numpy()] = known.get(None, UNKNOWN)
         return codes

@@ -85,7 +85,7 @@ class LocalFits:
     @classmethod
     def join(cls, parts: list[Self]) -> Self:
         """The fits of several blocks, all of one kind, as one."""
-        return _join(parts)
+        return parts[0] if len(parts) == 1 else _join(parts)
 
 
 def _part(held: Any, chosen: np.ndarray) -> Any:
