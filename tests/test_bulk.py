@@ -352,15 +352,26 @@ def test_without_ray_the_extra_is_named(explainer, monkeypatch, tmp_path):
         explainer.explain_dataset(write(tmp_path / "rows", a=make_rows(10)), tmp_path / "out", cluster="auto")
 
 
-def test_an_address_without_ray_is_named(explainer, tmp_path):
-    ray = pytest.importorskip("ray", reason="ray is not installed")
-    if ray.is_initialized():
-        pytest.skip("this process has joined Ray already")
+def test_an_address_without_ray_is_named(tmp_path):
+    pytest.importorskip("ray", reason="ray is not installed")
     source = write(tmp_path / "rows", a=make_rows(10))
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]  # free again, and nobody listens, once this is closed
-    with pytest.raises(InputError, match=f"there is no Ray to join at 127.0.0.1:{port}.*ray start --head"):
-        explainer.explain_dataset(source, tmp_path / "out", cluster=f"127.0.0.1:{port}")
+        address = f"127.0.0.1:{taken.getsockname()[1]}"  # free again, and nobody listens, once this is closed
+    # In a process of its own: this one may have joined a Ray already.
+    code = f"""
+import sys
+sys.path.insert(0, {str(TESTS)!r})
+from bulk_models import price
+from test_bulk import fitted
+from limis.errors import InputError
+try:
+    fitted(price).explain_dataset({str(source)!r}, {str(tmp_path / "out")!r}, cluster={address!r})
+except InputError as error:
+    print("refused:", error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)  # noqa: S603
+    assert f"refused: there is no Ray to join at {address}" in done.stdout, done.stderr
+    assert "ray start --head" in done.stdout
 
 
 # --- killing, in processes and on Ray -------------------------------------------------------------------------
