@@ -1,6 +1,7 @@
 """Compiled code and tensors give what plain numpy gives, whoever calls them."""
 
 import os
+import pickle
 import subprocess
 import sys
 import threading
@@ -11,10 +12,11 @@ import pytest
 import scipy.sparse as sp
 
 import limis
-from limis import LimisExplainer, changes, explainer
+from limis import LimisExplainer, changes, explainer, threads
 from limis.changes import ColumnSystems
 from limis.errors import InputError, StoreError
 from limis.retrieval.index import strongest
+from limis.store import explainers as store_explainers
 from limis.table import QUANTILES, Table
 from limis.training import fitting
 
@@ -192,6 +194,84 @@ print(numba.threading_layer())
         [sys.executable, "-c", program], env={**os.environ, **environment}, capture_output=True, check=False
     )
     assert (done.returncode, done.stdout) == (0, b"workqueue\n"), done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_forked_process_explains_too(fitted, frame):
+    expected = fitted.explain(frame[:3]).contributions
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            same = fitted.explain(frame[:3]).contributions.equals(expected)
+            os.write(writing, b"same" if same else b"other")
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as told:
+        assert told.read() == b"same"
+    os.waitpid(child, 0)
+
+
+def test_limis_can_be_imported_where_nothing_can_be_written(monkeypatch):
+    def refuse(work, **options):
+        if options.pop("cache", False):
+            raise RuntimeError("cannot cache function: no locator available")
+        return work
+
+    monkeypatch.setattr(threads.numba, "njit", lambda **options: lambda work: refuse(work, **options))
+    assert threads.compiled(lambda number: number + 1)(1) == 2
+
+
+def test_rows_that_many_others_equal_are_one_group():
+    """Equal rows are one group: nothing is as long as all pairs of them."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.choice(["x", "y"], 3000), "b": rng.choice([1.0, 2.0], 3000)})
+    found = LimisExplainer(lambda rows: rows["b"] * (rows["a"] == "x"), weighting="forest", random_state=0).fit(frame)
+    training = found.training_
+    inputs, used, own = found.local_model_.weighting.retriever.asked(training, training.values)
+    assert (inputs.shape, used.shape, own.shape) == ((len(training), 2), (len(training), 100), (len(training),))
+    assert set(own) == {0, 1, 2, 3}
+    rows, weights = found.local_model_.weighting.retriever.nearest(training, training.values[:1], 50)
+    assert not np.array_equal(
+        training.values[rows[weights > 0]], np.repeat(training.values[:1], (weights > 0).sum(), 0)
+    )
+    assert (training.group[rows[weights > 0]] != own[0]).all()
+
+
+def test_what_is_kept_on_a_device_follows_the_explainer(fitted, frame):
+    model = fitted.local_model_
+    fitted.to("cpu:0").explain(frame[:3])
+    assert {device for _, device, _ in model._on_device.values()} == {"cpu:0"}
+    assert pickle.loads(pickle.dumps(model))._on_device == {}
+    fitted.to("cpu")
+    assert model._on_device == {}
+    with pytest.raises(InputError, match="device is a name"):
+        fitted.to(None)
+
+
+DAMAGES = {
+    "leaves without entries": {"leaves.data": lambda a: a[:0], "leaves.indices": lambda a: a[:0]},
+    "copies cut short": {"copies.values": lambda a: a[:1]},
+    "no quantiles": {"quantiles": lambda a: a[:, :0]},
+    "directions of other columns": {"level.directions": lambda a: a[:1]},
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_arrays_that_compiled_code_would_read_beyond_are_refused(damage, fitted, tmp_path, monkeypatch):
+    saved = store_explainers.safetensors.numpy.save
+
+    def damaged(arrays, *args, **options):
+        changed = {name: np.ascontiguousarray(DAMAGES[damage].get(name, lambda a: a)(a)) for name, a in arrays.items()}
+        if damage == "leaves without entries":
+            changed["leaves.indptr"] = np.where(np.arange(len(changed["leaves.indptr"])) % 2, 50, 0)
+        return saved(changed, *args, **options)
+
+    monkeypatch.setattr(store_explainers.safetensors.numpy, "save", damaged)
+    fitted.save(tmp_path / "damaged.limis")
+    with pytest.raises(StoreError, match="do not fit together"):
+        limis.load(tmp_path / "damaged.limis", said)
 
 
 def test_a_forest_that_leads_astray_is_refused(fitted, tmp_path):

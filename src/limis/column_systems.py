@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
-from limis.threads import in_parallel
+from limis.threads import compiled, in_parallel
 
 ROUNDING = 1e-14
 # What changes of the explained row's own column count, beside those of all other rows together.
@@ -54,13 +54,13 @@ def solve_columns(
             cell, feature = cell + size * size, feature + size
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _add_line(lines: Lines, line: int, weight: float, total: np.ndarray) -> None:
     for place in range(lines.starts[line], lines.starts[line + 1]):
         total[lines.places[place]] += weight * lines.sizes[place]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _add_own(
     gram: np.ndarray, moment: np.ndarray, width: np.ndarray, own_grams: Lines, own_moments: Lines, row: int
 ) -> None:
@@ -77,7 +77,7 @@ def _add_own(
         cell, feature = cell + size * size, feature + size
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _solve(system: np.ndarray, target: np.ndarray) -> np.ndarray:
     """Solve a symmetric, positive definite system by Cholesky's way, in place."""
     n = len(target)

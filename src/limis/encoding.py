@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
-from limis.threads import in_parallel
+from limis.threads import compiled, in_parallel
 
 
 class Edges(NamedTuple):
@@ -38,12 +38,14 @@ def write_ranks(values: np.ndarray, edges: Edges, ranks: np.ndarray) -> None:
                 ranks[row, edges.columns[number]] = (low + high) / 2
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _between(value: float, points: np.ndarray, positions: np.ndarray, at: int) -> float:
     if at < 0:
         return positions[0]
     if at >= len(points) - 1:
         return positions[-1]
+    if value == points[at]:
+        return positions[at]
     slope = (positions[at + 1] - positions[at]) / (points[at + 1] - points[at])
     return slope * (value - points[at]) + positions[at]
 

@@ -673,11 +673,13 @@ class LimisExplainer(BaseEstimator):
         scales; everything else stays on the CPU.
         """
         check_is_fitted(self, "training_")
+        if not isinstance(device, str):
+            raise InputError(f'device is a name such as "cuda" or "cpu", not {device!r}')
         check_device(device)
         for model in [self.local_model_, *(part.local_model for part in self.by_class_.values())]:
             base = getattr(model, "base", model)
             if isinstance(base, TwoScales):
-                base.device = device
+                base.move(device)
         self.device = device
         return self
 

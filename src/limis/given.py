@@ -46,14 +46,20 @@ def at_most(most: int, rng: np.random.Generator, X: Any, *beside: Any) -> tuple[
     >>> X[:, 0].tolist() == [2 * place for place in y], len(y), nothing
     (True, 2, None)
     """
-    n_rows = X.shape[0] if getattr(X, "shape", ()) else 0
-    if n_rows <= most:
+    n_rows = _length(X)
+    if n_rows is None or n_rows <= most or hasattr(X, "tocsr"):
         return (X, *beside)
     chosen = np.sort(rng.choice(n_rows, most, replace=False))
 
     def some(part: Any) -> Any:
-        if part is None or len(part) != n_rows:
+        if part is None or _length(part) != n_rows:
             return part  # of another length: what comes after says so
         return part.iloc[chosen] if hasattr(part, "iloc") else np.asarray(part)[chosen]
 
     return tuple(some(part) for part in (X, *beside))
+
+
+def _length(part: Any) -> int | None:
+    if getattr(part, "shape", ()):
+        return int(part.shape[0])
+    return len(part) if isinstance(part, (list, tuple)) else None

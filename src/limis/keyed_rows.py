@@ -40,6 +40,17 @@ class KeyedRows:
         starts = np.concatenate([[0], np.cumsum(np.bincount(row[equal], minlength=len(values)))])
         return starts, places[equal]
 
+    def first_equal_to(self, values: np.ndarray) -> np.ndarray:
+        """The place of the first row that equals each given row in all columns, -1 where none does: (rows,)."""
+        keys = row_keys(values)
+        at = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        found = np.where(self.keys[at] == keys, self.places[at], -1)
+        differ = np.flatnonzero((found >= 0) & ~_equal(values, self.values[found]))
+        for row in differ:  # hardly ever: another row has the same key
+            _, equal = self.equal_to(values[[row]])
+            found[row] = equal[0] if len(equal) else -1
+        return found
+
     def distinct(self) -> tuple[np.ndarray, np.ndarray]:
         """One place of each distinct row, in order, and for every row which of them it equals."""
         begins = np.ones(len(self.keys), dtype=bool)

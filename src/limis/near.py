@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
-from limis.threads import in_parallel
+from limis.threads import compiled, in_parallel
 
 
 @in_parallel
@@ -25,7 +25,7 @@ def find_distances(queries: np.ndarray, pool: np.ndarray, is_category: np.ndarra
         distances[query] = _distances(queries[query], pool, is_category)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _distances(query: np.ndarray, pool: np.ndarray, is_category: np.ndarray) -> np.ndarray:
     """From all rows of the pool; missing against present counts as 1."""
     total = np.zeros(pool.shape[1], dtype=np.float32)
@@ -45,7 +45,7 @@ def _distances(query: np.ndarray, pool: np.ndarray, is_category: np.ndarray) -> 
     return total / np.float32(len(query))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _lowest(distances: np.ndarray, places: np.ndarray) -> None:
     """Write the places of the lowest distances, the lowest first, ties by place."""
     n = 0

@@ -122,7 +122,28 @@ class TrainingRows:
 
     def distinct(self) -> tuple[np.ndarray, np.ndarray]:
         """One place of each distinct row, and for every row which of them it equals."""
+        return self._distinct
+
+    @cached_property
+    def _distinct(self) -> tuple[np.ndarray, np.ndarray]:
         return self._keyed.distinct()
+
+    @property
+    def group(self) -> np.ndarray:
+        """Which of the distinct rows each row is: (rows,)."""
+        return self.distinct()[1]
+
+    def group_of(self, values: np.ndarray) -> np.ndarray:
+        """Which of the distinct training rows equals each given row, -1 where none does: (rows,)."""
+        places = self._keyed.first_equal_to(values)
+        return np.where(places >= 0, self.group[places], -1)
+
+    @cached_property
+    def group_sums(self) -> tuple[np.ndarray, np.ndarray]:
+        """Sum of the rounded outputs that weightings look at, and count, of the rows of each group."""
+        weights = np.ones(len(self)) if self.sample_weight is None else self.sample_weight
+        outputs = self.seen_outputs.round(6)
+        return np.bincount(self.group, weights=weights * outputs), np.bincount(self.group, weights=weights)
 
     def twins(self, values: np.ndarray) -> sp.csr_array:
         """Which training rows equal each given row in all columns: (rows, training rows) of ones."""

@@ -2,25 +2,55 @@
 
 from __future__ import annotations
 
+import os
 import threading
+import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from typing import ParamSpec
+from typing import ParamSpec, TypeVar
 
 import numba
 import torch
 from threadpoolctl import threadpool_limits
 
-__all__ = ["every_library_on_one_thread", "in_parallel", "one_thread"]
+__all__ = ["compiled", "every_library_on_one_thread", "in_parallel", "one_thread"]
 
 P = ParamSpec("P")
-# Where numba has no OpenMP, two threads that run parallel code at once would end the process.
-_ONE_CALLER = threading.Lock()
+R = TypeVar("R")
+
+
+class _Callers:
+    """Who may run parallel code: one at a time, since where numba has no OpenMP two would end the process."""
+
+    def __init__(self) -> None:
+        self.begin(forked=False)
+        if hasattr(os, "register_at_fork"):
+            # GNU's OpenMP ends a forked process that uses it, and another thread may have held the lock.
+            os.register_at_fork(after_in_child=lambda: self.begin(forked=True))
+
+    def begin(self, forked: bool) -> None:
+        self.one, self.forked = threading.Lock(), forked
+
+
+_CALLERS = _Callers()
+
+
+def compiled(work: Callable[P, R]) -> Callable[P, R]:
+    """Compile a function, and keep what was compiled for other processes where that can be written somewhere.
+
+    Examples
+    --------
+    >>> compiled(lambda number: number + 1)(1)
+    2
+    """
+    return _compile(work, parallel=False)
 
 
 def in_parallel(work: Callable[P, None]) -> Callable[P, None]:
     """Compile a function whose loops over ``prange`` are run by all threads; of several callers one at a time.
+
+    In a forked process one thread runs them.
 
     Examples
     --------
@@ -35,18 +65,25 @@ def in_parallel(work: Callable[P, None]) -> Callable[P, None]:
     >>> values.tolist()
     [0.0, 2.0, 4.0]
     """
-    compiled = numba.njit(parallel=True, cache=_has_file(work), nogil=True)(work)
+    together = _compile(work, parallel=True)
+    # Under a name of its own, by which numba keeps what it compiled.
+    twin = types.FunctionType(work.__code__, work.__globals__, f"{work.__name__}_alone")
+    twin.__qualname__ = f"{work.__qualname__}_alone"
+    alone = _compile(twin, parallel=False)
 
     @wraps(work)
     def call(*args: P.args, **options: P.kwargs) -> None:
-        with _ONE_CALLER:
-            compiled(*args, **options)
+        with _CALLERS.one:
+            (alone if _CALLERS.forked else together)(*args, **options)
 
     return call
 
 
-def _has_file(work: Callable[..., object]) -> bool:
-    return not work.__code__.co_filename.startswith("<")
+def _compile(work: Callable[P, R], parallel: bool) -> Callable[P, R]:
+    try:
+        return numba.njit(parallel=parallel, cache=True, nogil=True)(work)
+    except RuntimeError:  # nothing can be written, or there is no file to keep it beside
+        return numba.njit(parallel=parallel, nogil=True)(work)
 
 
 @contextmanager

@@ -18,9 +18,11 @@ from limis.around import carry, look_around
 from limis.changes import ColumnSystems
 from limis.copies import ChangedCopies
 from limis.retrieval import Retriever
+from limis.retrieval.finding import Groups
 from limis.retrieval.index import strongest
 from limis.rows import TrainingRows
 from limis.two_scales_on_device import (
+    CELLS_ON_DEVICE,
     ROWS_ON_DEVICE,
     LevelsOnDevice,
     Nearest,
@@ -61,7 +63,7 @@ class TwoScales:
     device: str = "cpu"
     _features: np.ndarray | None = field(default=None, init=False, repr=False)
     _places: np.ndarray | None = field(default=None, init=False, repr=False)
-    _on_device: dict[str, tuple[Any, Any]] = field(default_factory=dict, init=False, repr=False)
+    _on_device: dict[str, tuple[Any, str, Any]] = field(default_factory=dict, init=False, repr=False)
 
     def candidates(self, training: TrainingRows) -> int:
         """How many rows the level rests on."""
@@ -70,7 +72,8 @@ class TwoScales:
     def rows_at_once(self, training: TrainingRows, memory_limit: float) -> int:
         """As many as fit: of each there are its candidates, and some lines of features."""
         if self._on_accelerator(training):
-            return ROWS_ON_DEVICE
+            at_once = max(self.n_candidates, self.n_level) * training.features.shape[1]
+            return max(1, min(ROWS_ON_DEVICE, CELLS_ON_DEVICE // at_once))
         a_row = 8 * (20 * max(self.n_candidates, self.n_level) + 20 * training.features.shape[1])
         return int(max(1, min(1024, memory_limit * 2**30 // a_row)))
 
@@ -116,14 +119,15 @@ class TwoScales:
 
     def _near_on_device(self, training: TrainingRows, values: np.ndarray) -> tuple[Nearest, Nearest]:
         """The rows that say how high, and the training rows that say which way."""
-        inputs, used, twins = self.retriever.asked(training, values)
+        inputs, used, own = self.retriever.asked(training, values)
+        groups = Groups(own, self.retriever.groups(training))
         retriever = self._retriever_on_device()
         n_level, n_slopes = self.candidates(training), min(self.n_candidates, len(training))
-        near = retriever.nearest(inputs, used, twins, max(n_level, n_slopes))
+        near = retriever.nearest(inputs, used, groups, max(n_level, n_slopes))
         broad, marked = near.fewer(n_slopes), self.retriever.marked_index
         if marked is not None:
             alone = self._kept("marked", lambda: RetrieverOnDevice(self.retriever, self.device, marked, like=retriever))
-            broad = alone.nearest(inputs, used, twins, n_slopes)
+            broad = alone.nearest(inputs, used, groups, n_slopes)
         return near.fewer(n_level), Nearest(retriever.origin[broad.rows], broad.weights)
 
     def _retriever_on_device(self) -> RetrieverOnDevice:
@@ -171,9 +175,18 @@ class TwoScales:
 
     def _kept(self, name: str, make: Callable[[], Any], of: Any = None) -> Any:
         """What was put onto the device before, as long as it was made of the same."""
-        if name not in self._on_device or self._on_device[name][0] is not of:
-            self._on_device[name] = (of, make())
-        return self._on_device[name][1]
+        known = self._on_device.get(name)
+        if known is None or known[0] is not of or known[1] != self.device:
+            known = self._on_device[name] = (of, self.device, make())
+        return known[2]
+
+    def move(self, device: str) -> None:
+        """Work there from now on; what was kept on another device is given up."""
+        self.device, self._on_device = device, {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A device may not be there where this is read again.
+        return {**self.__dict__, "_on_device": {}}
 
     def rows(self, training: TrainingRows, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, sp.csr_array]:
         """The rows and copies that may say how high, their shares, and the weights of the rows that say which way.

@@ -15,10 +15,11 @@ import torch
 
 from limis.changes import ColumnSystems
 from limis.retrieval import Forest, LeafIndex, Retriever
-from limis.retrieval.finding import WHOLE
+from limis.retrieval.finding import WHOLE, Groups
 from limis.weighting.level import TAIL
 
-ROWS_ON_DEVICE = 8192
+ROWS_ON_DEVICE = 8192  # at a time, at most
+CELLS_ON_DEVICE = 2**28  # candidates' features at a time: 2 GiB, three times over
 
 
 @dataclass
@@ -71,7 +72,7 @@ class RetrieverOnDevice:
         self.origin = on_device(retriever.origin, device).long()
         self.n_training = len(retriever.in_bag)
 
-    def nearest(self, inputs: np.ndarray, used: np.ndarray, twins: sp.csr_array, most: int) -> Nearest:
+    def nearest(self, inputs: np.ndarray, used: np.ndarray, groups: Groups, most: int) -> Nearest:
         """As `Retriever.nearest` finds them, from the forest's inputs."""
         leaves, counted = self._leaves(on_device(inputs.astype(np.float32), self.device)), on_device(used, self.device)
         n_rows, n_all = len(leaves), len(self.origin)
@@ -81,8 +82,8 @@ class RetrieverOnDevice:
         place = self.starts[leaves].flatten()[line] + within
         keys, totals = _added_up(line // leaves.shape[1] * n_all + self.members[place], self.shares[place])
         row, member = keys // n_all, keys % n_all
-        if twins.nnz:
-            other = ~torch.isin(row * self.n_training + self.origin[member], _twin_keys(twins, self.device))
+        if (groups.own >= 0).any():
+            other = on_device(groups.of_row, self.device)[member] != on_device(groups.own, self.device)[row]
             row, member, totals = row[other], member[other], totals[other]
         counts = torch.bincount(row, minlength=n_rows)
         width = max(most, int(counts.max()) if len(row) else 0)
@@ -211,11 +212,6 @@ def _added_up(keys: torch.Tensor, sizes: torch.Tensor) -> tuple[torch.Tensor, to
     distinct, group = torch.unique_consecutive(keys, return_inverse=True)
     totals = torch.zeros(len(distinct), dtype=sizes.dtype, device=sizes.device)
     return distinct, totals.index_add_(0, group, sizes[order])
-
-
-def _twin_keys(twins: sp.csr_array, device: str) -> torch.Tensor:
-    row = np.repeat(np.arange(twins.shape[0]), np.diff(twins.indptr))
-    return on_device(row * twins.shape[1] + twins.indices, device)
 
 
 def _depth(forest: Forest) -> int:

@@ -66,6 +66,8 @@ def run(args: argparse.Namespace) -> int:
     """Run the command."""
     if args.output_file is not None:
         check_output(args.output_file, (".json",))
+    if args.what != GROWTH and (args.sizes is not None or args.device != "cpu"):
+        raise InputError("--sizes and --device are for growth: limis bench growth")
     text = {TREES: _trees, GROWTH: _growth}.get(args.what, _explainers)(args)
     if args.output_file is not None:
         _write(args.output_file, text)

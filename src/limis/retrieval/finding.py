@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
-from limis.threads import in_parallel
+from limis.threads import compiled, in_parallel
 
 # Shares are added up as whole numbers of this part: their sum is the same in any order, and equal weights are equal.
 WHOLE = 2.0**40
@@ -21,31 +21,27 @@ class Held(NamedTuple):
     shares: np.ndarray  # what share of the leaf each row holds
 
 
-class Twins(NamedTuple):
-    """The training rows that equal each query, one query after another, and whom the rows in the leaves stand for."""
+class Groups(NamedTuple):
+    """Rows that are equal to each other."""
 
-    starts: np.ndarray  # (queries + 1,) where each query's begin
-    rows: np.ndarray
-    origin: np.ndarray  # (rows,) the training row that each row in a leaf stands for
+    own: np.ndarray  # (queries,) the group that each query equals, -1 where none
+    of_row: np.ndarray  # (rows,) the group that each row in a leaf stands for
 
 
 @in_parallel
 def find_nearest(
-    leaves: np.ndarray, used: np.ndarray, held: Held, twins: Twins, rows: np.ndarray, weights: np.ndarray
+    leaves: np.ndarray, used: np.ndarray, held: Held, groups: Groups, rows: np.ndarray, weights: np.ndarray
 ) -> None:
     """Write each query's strongest rows, in row order, and their weights into zeroed ``rows`` and ``weights``.
 
     leaves, used : (queries, trees) the leaf in each tree, and whether the tree counts. A weight is the mean, over
-    trees, of a row's share in the leaf; of equal weights the lower row counts as the stronger. Rows that stand for a
-    query's twins are left out.
+    trees, of a row's share in the leaf; of equal weights the lower row counts as the stronger. Rows that equal the
+    query, or stand for one that does, are left out.
     """
     for query in prange(len(leaves)):
         found, weight = _add_up(leaves[query], used[query], held)
-        own = twins.rows[twins.starts[query] : twins.starts[query + 1]]
-        if len(own):
-            other = np.empty(len(found), dtype=np.bool_)
-            for i in range(len(found)):
-                other[i] = not np.any(own == twins.origin[found[i]])
+        if groups.own[query] >= 0:
+            other = groups.of_row[found] != groups.own[query]
             found, weight = found[other], weight[other]
         if len(found) > rows.shape[1]:
             strong = _strongest(found, weight, rows.shape[1])
@@ -56,7 +52,7 @@ def find_nearest(
             weights[query, i] = weight[order[i]]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _add_up(leaves: np.ndarray, used: np.ndarray, held: Held) -> tuple[np.ndarray, np.ndarray]:
     """The rows that some leaf holds, each once, and their mean shares; in the order in which they turn up."""
     counted = leaves[used]
@@ -84,7 +80,7 @@ def _add_up(leaves: np.ndarray, used: np.ndarray, held: Held) -> tuple[np.ndarra
     return found[:n_found], total[:n_found] / (WHOLE * max(1, len(counted)))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _strongest(found: np.ndarray, weight: np.ndarray, most: int) -> np.ndarray:
     """Which ``most`` of the rows found are the strongest."""
     least = np.partition(weight, len(weight) - most)[len(weight) - most]

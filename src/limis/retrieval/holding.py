@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from limis.threads import compiled
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def hold_rows(
     leaves: np.ndarray, counted: np.ndarray, n_leaves: int, most: int, seed: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse as sp
 
 from limis.table import Table
 
@@ -54,8 +53,3 @@ class LevelMeans:
             count = np.where(known, self.counts[j][place] - less_count, 0.0)
             inputs[:, j] = (total + PRIOR * self.overall) / (count + PRIOR)
         return inputs
-
-
-def own_outputs(twins: sp.csr_array, outputs: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Sum and count of the outputs of each row's equals among the training rows."""
-    return np.asarray(twins @ (weights * outputs)), np.asarray(twins @ weights)

@@ -7,7 +7,7 @@ rows may lie far along the trend, which the slopes make up for, and are alike in
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -16,10 +16,10 @@ import torch
 from sklearn.linear_model import Ridge
 
 from limis.copies import ChangedCopies
-from limis.retrieval.finding import Held, Twins, find_nearest
+from limis.retrieval.finding import Groups, Held, find_nearest
 from limis.retrieval.forest import Forest, grow_forest
 from limis.retrieval.index import LeafIndex
-from limis.retrieval.levels import LevelMeans, own_outputs
+from limis.retrieval.levels import LevelMeans
 from limis.rows import TrainingRows
 
 N_TREES = 100
@@ -42,6 +42,7 @@ class Retriever:
     levels: LevelMeans
     origin: np.ndarray  # (training rows + copies,) the training row each one stands for
     marked_index: LeafIndex | None = None  # over those that stand for marked training rows alone
+    _groups: np.ndarray | None = field(default=None, init=False, repr=False)
 
     @classmethod
     def fit(
@@ -108,7 +109,7 @@ class Retriever:
         times[:, used] = drawn.T
         seen = np.zeros((len(places), n_trees), dtype=bool)
         seen[used] = drawn > 0
-        most = MAX_IN_LEAF if len(places) > len(used) else None
+        most = MAX_IN_LEAF if len(training) > MAX_FOREST_ROWS else None
 
         def index_of(held: np.ndarray) -> LeafIndex:
             of_group, weight = group[origin[held]], weights[origin[held]]
@@ -126,12 +127,12 @@ class Retriever:
         A row that equals training rows is kept from them altogether: they and their copies get no weight, no tree
         that saw them is used, and its categories are coded without their outputs.
         """
-        inputs, used, twins = self.asked(training, values)
+        inputs, used, own = self.asked(training, values)
         near = self.index.proximity(self.forest.leaves(inputs), used)
-        if twins.nnz:
-            near = sp.csr_array(near - near.multiply(twins[:, self.origin]))
+        if (own >= 0).any():
+            row = np.repeat(np.arange(len(values)), np.diff(near.indptr))
+            near.data[self.groups(training)[near.indices] == own[row]] = 0.0
             near.eliminate_zeros()
-            near.sort_indices()
         return near
 
     def nearest(
@@ -141,26 +142,31 @@ class Retriever:
 
         Of equal weights the lower row counts as the stronger. With `marked_index` as ``index``, of the marked ones.
         """
-        inputs, used, twins = self.asked(training, values)
+        inputs, used, own = self.asked(training, values)
         rows, weights = np.zeros((len(values), most), dtype=np.int64), np.zeros((len(values), most))
         shares = (self.index if index is None else index).shares
-        held = Held(shares.indptr, shares.indices, shares.data)
-        find_nearest(
-            self.forest.leaves(inputs), used, held, Twins(twins.indptr, twins.indices, self.origin), rows, weights
-        )
+        held, groups = Held(shares.indptr, shares.indices, shares.data), Groups(own, self.groups(training))
+        find_nearest(self.forest.leaves(inputs), used, held, groups, rows, weights)
         return rows, weights
 
-    def asked(self, training: TrainingRows, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, sp.csr_array]:
-        """The forest's inputs of rows, which trees may speak for them, and the training rows that equal them."""
-        twins = training.twins(values)
+    def groups(self, training: TrainingRows) -> np.ndarray:
+        """The group of equal training rows that each row or copy stands for: (training rows + copies,)."""
+        if self._groups is None:
+            self._groups = training.group[self.origin]
+        return self._groups
+
+    def asked(self, training: TrainingRows, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The inputs of rows, which trees may speak for them, and the group of training rows that equal each."""
+        own = training.group_of(values)
         used = np.ones((len(values), self.forest.n_trees), dtype=bool)
-        own = None
-        if twins.nnz:
-            weights = np.ones(len(training)) if training.sample_weight is None else training.sample_weight
-            own = own_outputs(twins, training.seen_outputs.round(6), weights)
-            has_twin = np.diff(twins.indptr) > 0
-            used[has_twin] = ~np.logical_or.reduceat(self.in_bag[twins.indices], twins.indptr[:-1][has_twin])
-        return self.levels.inputs(training.table, values, own), used, twins
+        equal = np.flatnonzero(own >= 0)
+        left_out = None
+        if len(equal):
+            sums, counts = training.group_sums
+            left_out = (np.where(own >= 0, sums[own], 0.0), np.where(own >= 0, counts[own], 0.0))
+            # Equal rows are in the same trees' samples.
+            used[equal] = ~self.in_bag[training.distinct()[0][own[equal]]]
+        return self.levels.inputs(training.table, values, left_out), used, own
 
     def by_origin(self, weights: sp.csr_array) -> sp.csr_array:
         """Weights of training rows and copies, added up by training row: (rows, training rows)."""

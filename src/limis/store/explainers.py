@@ -22,7 +22,7 @@ from limis.store.frames import pack_frame, unpack_frame
 from limis.store.local_models import pack_local_model, unpack_local_model
 from limis.store.models import MODEL_MEMBERS, check_model, pack_model, unpack_model
 from limis.store.plain import checked, one_line
-from limis.table import Table
+from limis.table import QUANTILES, Table
 from limis.training import TrainingLog
 from limis.walk import GlobalFit, fit_locally
 
@@ -135,6 +135,7 @@ def _build(manifest: Manifest, members: dict[str, bytes], model: Any) -> LimisEx
     black_box = BlackBox.from_dict(checked(BlackBox, manifest.black_box), model, table.from_array, table.source_labels)
     if black_box.has_several_classes:
         black_box.view = Along(arrays["direction"])
+    _check_shapes(arrays, len(frame), len(table.columns))
     training = TrainingRows(
         table, black_box, frame, arrays["values"], arrays["outputs"], arrays.get("sample_weight"), arrays.get("every")
     )
@@ -154,8 +155,17 @@ def _build(manifest: Manifest, members: dict[str, bytes], model: Any) -> LimisEx
     explainer.n_features_in_ = len(table.source_names)
     if not table.from_array:
         explainer.feature_names_in_ = np.array(table.source_names, dtype=object)
+    explainer.device = "cpu"
     _try_out(explainer)
     return explainer
+
+
+def _check_shapes(arrays: dict[str, np.ndarray], n_rows: int, n_columns: int) -> None:
+    """Refuse arrays that compiled code would read beyond their ends."""
+    wanted = {"quantiles": (n_columns, QUANTILES), "values": (n_rows, n_columns), "outputs": (n_rows,)}
+    for name, shape in wanted.items():
+        if arrays[name].shape != shape:
+            raise ValueError(f"{name} has the shape {arrays[name].shape}, not {shape}")
 
 
 def _pack_classes(explainer: LimisExplainer, shared: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

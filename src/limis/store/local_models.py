@@ -135,6 +135,7 @@ def _pack_two_scales(model: TwoScales) -> tuple[dict[str, Any], Arrays]:
 def _unpack_two_scales(options: dict[str, Any], arrays: Arrays, training: TrainingRows) -> TwoScales:
     held = {field.name: arrays.get(f"copies.{field.name}") for field in fields(ChangedCopies)}
     copies = ChangedCopies(**{name: array for name, array in held.items() if array is not None})
+    _check_copies(copies, training)
     retriever = _unpack_retriever(options.pop("retriever"), arrays, training, len(training) + len(copies.origin))
     width, n = arrays["systems.width"], len(training)
     systems = ColumnSystems(
@@ -143,6 +144,11 @@ def _unpack_two_scales(options: dict[str, Any], arrays: Arrays, training: Traini
         width,
         arrays["systems.share"],
     )
+    table = training.table
+    if not np.array_equal(width, np.bincount(table.feature_column)) or systems.share.shape != (n,):
+        raise ValueError("the systems are not those of the columns")
+    if min(options["n_level"], options["n_candidates"]) < 1:
+        raise ValueError("a level rests on at least one row")
     form = options.pop("slopes_by")
     learned = None
     if form is not None:
@@ -152,7 +158,17 @@ def _unpack_two_scales(options: dict[str, Any], arrays: Arrays, training: Traini
     metric = None
     if "level_power" in options:
         metric = LevelMetric(arrays["level.directions"], float(options.pop("level_power")))
+        if metric.directions.ndim != 2 or len(metric.directions) != len(table.feature_column):
+            raise ValueError("the directions are not those of the columns")
     return TwoScales(retriever, copies, systems, learned, level_metric=metric, **checked(TwoScales, options))
+
+
+def _check_copies(copies: ChangedCopies, training: TrainingRows) -> None:
+    n, n_columns = len(copies.origin), len(training.table.columns)
+    known = ((copies.origin >= 0) & (copies.origin < len(training))).all()
+    whole = copies.values.shape == (n, n_columns) and copies.outputs.shape == (n,)
+    if not (known and whole and (copies.every is None or copies.every.shape[:1] == (n,))):
+        raise ValueError("the copies are not those of the training rows")
 
 
 def _pack_tree(model: TreeModel) -> tuple[dict[str, Any], Arrays]:
@@ -243,7 +259,10 @@ def _pack_sparse(name: str, matrix: sp.csr_array) -> Arrays:
 def _unpack_sparse(name: str, arrays: Arrays, shape: tuple[int, int]) -> sp.csr_array:
     data, indices, starts = (arrays[f"{name}.{part}"] for part in ("data", "indices", "indptr"))
     matrix = sp.csr_array((data, indices, starts), shape=shape)
-    matrix.check_format(full_check=True)  # products with it read wherever its indices point
+    # Products with it read wherever its indices point; of a matrix without entries scipy does not look at the starts.
+    matrix.check_format(full_check=True)
+    if (np.diff(matrix.indptr) < 0).any():
+        raise ValueError(f"the lines of {name} do not follow each other")
     return matrix
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
-from limis.threads import in_parallel
+from limis.threads import compiled, in_parallel
 
 # As in scikit-learn, a node whose targets vary less than this is not split.
 PURE = float(np.finfo(np.float64).eps)
@@ -84,7 +84,7 @@ def grow_all(
         _grow(own, min_rows, min_share, nodes, np.int64(query))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _take_rows(bins: np.ndarray, targets: np.ndarray, rows: np.ndarray, weights: np.ndarray) -> _Rows:
     """Copy what a query needs: the table's rows are far apart, and of each feature only the bins that occur matter."""
     n, n_features = np.count_nonzero(weights > 0), bins.shape[1]
@@ -108,7 +108,7 @@ def _take_rows(bins: np.ndarray, targets: np.ndarray, rows: np.ndarray, weights:
     return _Rows(own, columns, lowest, span, own_weights, own_targets)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _count_from_lowest(bins: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Take each feature's lowest bin from all its bins, in place; returns the lowest bins and the highest left."""
     lowest, span = np.full(bins.shape[1], 255, dtype=np.uint8), np.zeros(bins.shape[1], dtype=np.uint8)
@@ -128,7 +128,7 @@ def _count_from_lowest(bins: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return lowest, span
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _grow(rows: _Rows, min_rows: int, min_share: float, nodes: Nodes, query: np.int64) -> None:
     """Grow the tree of one query, node by node."""
     n, n_outputs, n_nodes = len(rows.weights), len(rows.targets), nodes.weight.shape[1]
@@ -162,7 +162,7 @@ def _grow(rows: _Rows, min_rows: int, min_share: float, nodes: Nodes, query: np.
             start[2 * k + 2], stop[2 * k + 2] = middle, stop[k]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _describe(rows: _Rows, here: np.ndarray, moments: np.ndarray, value: np.ndarray) -> _Node:
     """A node's sums; writes its means, and of its rows the weights and the weighted residuals."""
     weights = moments[0]
@@ -188,7 +188,7 @@ def _describe(rows: _Rows, here: np.ndarray, moments: np.ndarray, value: np.ndar
     return _Node(len(here), len(value), total, squares / total)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _best_split(rows: _Rows, here: np.ndarray, node: _Node, limits: _Limits, scratch: _Scratch) -> tuple[int, int]:
     """The feature to split on and the highest of its bins that goes left; feature −1 if no split is allowed.
 
@@ -217,7 +217,7 @@ def _best_split(rows: _Rows, here: np.ndarray, node: _Node, limits: _Limits, scr
     return best_feature, best_cut
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _sum_above(above: np.ndarray, bins: np.ndarray, here: np.ndarray, moments: np.ndarray) -> float:
     """Sum up the rows above the lowest bin, for all features side by side; returns the weight of all rows.
 
@@ -243,7 +243,7 @@ def _sum_above(above: np.ndarray, bins: np.ndarray, here: np.ndarray, moments: n
     return total
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _gain_of_only_cut(above: np.ndarray, feature: int, total: float, node: _Node, limits: _Limits) -> float:
     """The gain of the split between two bins; minus infinity where a half has too little weight."""
     right = above[0, feature]
@@ -256,7 +256,7 @@ def _gain_of_only_cut(above: np.ndarray, feature: int, total: float, node: _Node
     return squares / (left * right)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _enough_rows(bins: np.ndarray, feature: int, here: np.ndarray, limits: _Limits) -> bool:
     """Whether both halves of the split between two bins have enough rows. Weight says that each has one."""
     n_right = 0
@@ -266,7 +266,7 @@ def _enough_rows(bins: np.ndarray, feature: int, here: np.ndarray, limits: _Limi
     return limits.n_rows == 1 or min(n_right, len(here) - n_right) >= limits.n_rows
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _fill(histogram: np.ndarray, column: np.ndarray, span: int, here: np.ndarray, moments: np.ndarray) -> None:
     """Sum up the rows by bin of one feature."""
     histogram[:, : span + 4] = 0
@@ -282,7 +282,7 @@ def _fill(histogram: np.ndarray, column: np.ndarray, span: int, here: np.ndarray
             more_of_bin[column[here[i]]] += more[i]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _any_cut(histogram: np.ndarray, squares: np.ndarray, span: int, node: _Node, gain: float) -> bool:
     """Whether any cut of a feature beats a gain; sums up the histogram and the squares to know."""
     left = histogram[0]
@@ -300,7 +300,7 @@ def _any_cut(histogram: np.ndarray, squares: np.ndarray, span: int, node: _Node,
     return found > 0
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _best_cut(
     scratch: _Scratch, column: np.ndarray, span: int, here: np.ndarray, node: _Node, limits: _Limits, gain: float
 ) -> tuple[float, int]:
@@ -322,7 +322,7 @@ def _best_cut(
     return gain, cut
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _cumulate(sums: np.ndarray, span: int) -> None:
     """Sums up to each bin, in place; in fours, so that not every addition waits for the one before."""
     carried = 0.0
@@ -337,7 +337,7 @@ def _cumulate(sums: np.ndarray, span: int) -> None:
         sums[b + 3] = carried
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _separate(here: np.ndarray, column: np.ndarray, cut: int, right: np.ndarray) -> int:
     """Put the rows up to the cut first, keeping their order on both sides; returns how many they are."""
     n_left, n_right = 0, 0

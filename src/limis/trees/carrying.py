@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
-from limis.threads import in_parallel
+from limis.threads import compiled, in_parallel
 from limis.trees.carried import Known, Points, Ragged, Records, Rows
 
 OTHER_LEVEL = 0.2  # what a record counts that begins at another category than the row's own
@@ -53,7 +53,7 @@ def carry(
                 at += 2
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _ways(
     own: np.ndarray, slopes: np.ndarray, other: np.ndarray, recorded: np.ndarray, ends: tuple[int, int, int]
 ) -> tuple[float, float]:
@@ -66,7 +66,7 @@ def _ways(
     return before, after
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _nearness(own: float, other: float, category: bool, reach: float) -> float:
     if category:
         return 1.0 if own == other else OTHER_LEVEL

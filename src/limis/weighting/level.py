@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
+
+from limis.threads import compiled
 
 # Far out the kernel falls like this power of the distance, not exponentially: a row unlike all others still rests on
 # several.
@@ -37,7 +38,7 @@ class LevelMetric:
         return shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-300)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _along(inputs: np.ndarray, directions: np.ndarray) -> np.ndarray:
     """A matrix product, added up one input after another: a row's place does not depend on its batch."""
     found = np.zeros((len(inputs), directions.shape[1]))
