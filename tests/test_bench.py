@@ -7,26 +7,18 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from small_data import small
 
 from limis import LimisExplainer
 from limis.cli.main import main
-from limis.datasets import Dataset, load_facebook
+from limis.datasets import load_facebook
 from limis.errors import InputError, MissingExtraError
 from limis.experiments import bench, black_boxes, real_problem, write_page
 from limis.experiments.bench import side_by_side, stages
 from limis.experiments.bench.side_by_side import COMPARISONS
 from limis.training import slopes
 
-N = 400
 SHAP = ("TreeSHAP", "KernelSHAP")
-
-
-def small(task):
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"a": rng.normal(size=N), "b": rng.integers(0, 9, N), "c": rng.choice(["x", "y"], N)})
-    value = 2 * frame["a"] + frame["b"] * (frame["c"] == "x") + 0.3 * rng.normal(size=N)
-    target = value if task == "regression" else pd.Series(np.where(value > 2, ">50K", "<=50K"))
-    return Dataset("small", frame, target, task, "", "", "")
 
 
 @pytest.fixture(scope="module", autouse=True)

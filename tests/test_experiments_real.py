@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
+from small_data import N, small
 
-from limis.datasets import Dataset
 from limis.experiments import EXPERIMENTS, Cache, Scope, black_boxes, make_missing, real_methods, real_problem
 from limis.experiments.paper_real import BOXES, GLOBAL, INFERENCE, ORIGINAL, SLIPS, TABLES, Key
 from limis.experiments.real_fidelity import INFERENCES, NEGATIVE, SLIP, WORSE, runs_of, side_by_side
@@ -12,16 +12,6 @@ from limis.experiments.real_problem import RealProblem
 from limis.experiments.real_runs import RealRun, Told
 from limis.experiments.real_tables import PEERS, measures, tidy, verdicts
 from limis.experiments.results import finish
-
-N = 400
-
-
-def small(task):
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"a": rng.normal(size=N), "b": rng.integers(0, 9, N), "c": rng.choice(["x", "y"], N)})
-    value = 2 * frame["a"] + frame["b"] * (frame["c"] == "x") + 0.3 * rng.normal(size=N)
-    target = value if task == "regression" else pd.Series(np.where(value > 2, ">50K", "<=50K"))
-    return Dataset("small", frame, target, task, "", "", "")
 
 
 @pytest.fixture

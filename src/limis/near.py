@@ -41,7 +41,7 @@ def _distances(query: np.ndarray, pool: np.ndarray, is_category: np.ndarray) -> 
         else:
             for place in range(len(others)):
                 apart = np.abs(own - others[place])
-                total[place] += apart if apart == apart else np.float32(1)  # noqa: PLR0124
+                total[place] += apart if apart == apart else np.float32(1)  # noqa: PLR0124 - NaN alone differs from itself
     return total / np.float32(len(query))
 
 

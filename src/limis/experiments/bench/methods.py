@@ -227,7 +227,7 @@ class TreeShap(Method):
         seconds, values = timed(lambda: self.shap.shap_values(self.encode(frame)))
         return Told(seconds, float(np.ravel(self.shap.expected_value)[0]) + values.sum(axis=1))
 
-    def explain_alone(self, frames: list[pd.DataFrame], outputs: np.ndarray) -> float:  # noqa: ARG002
+    def explain_alone(self, frames: list[pd.DataFrame], outputs: np.ndarray) -> float:  # noqa: ARG002 - it asks no black box
         """The same for each row; the black box is never asked."""
         return timed(lambda: [self.shap.shap_values(self.encode(frame)) for frame in frames])[0]
 
