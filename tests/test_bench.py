@@ -228,5 +228,8 @@ def test_growth_is_measured_for_each_size_and_drawn(tmp_path, capsys):
     assert found["command"] == "limis bench growth --quick"
     assert (tmp_path / "growth.png").stat().st_size > 1000
     assert "training rows" in shown
+    bounds = ["bench", "growth", "--quick", "--sizes", "160", "--without-bounds", "-o", str(tmp_path / "growth-2.json")]
+    assert main(bounds) == 0
+    assert [line["bounded"] for line in json.loads((tmp_path / "growth-2.json").read_text())["growth"]] == [True, False]
     write_page(tmp_path)
     assert "explanations a second" in (tmp_path / "README.md").read_text()

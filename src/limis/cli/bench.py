@@ -26,6 +26,7 @@ examples:
   limis bench adult --methods --profile         LIMIS alone, and where its time goes
   limis bench growth                            fitting and explaining with 10,000 to 10,000,000 training rows
   limis bench growth --sizes 603713 --device cuda
+  limis bench growth --sizes 300000 --without-bounds
   limis bench trees                             trees for many rows at once against scikit-learn's, one by one
 
 Adult takes some ten minutes on two cores. Ratios hold for the machine and the moment: nothing else should run at the
@@ -57,6 +58,11 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         "--sizes", nargs="+", type=positive, metavar="N", help="of growth: training rows (10,000 to 10,000,000)"
     )
     parser.add_argument("--device", default="cpu", help='of growth: where rows are explained, such as "cuda" (cpu)')
+    parser.add_argument(
+        "--without-bounds",
+        action="store_true",
+        help="of growth: also with a forest grown on all rows, its leaves whole",
+    )
     parser.add_argument("--quick", action="store_true", help="a trial, whose numbers mean nothing")
     parser.add_argument("-o", "--output-file", type=Path, metavar="FILE", help="where to write the numbers: .json")
     parser.set_defaults(run=run)
@@ -66,8 +72,8 @@ def run(args: argparse.Namespace) -> int:
     """Run the command."""
     if args.output_file is not None:
         check_output(args.output_file, (".json",))
-    if args.what != GROWTH and (args.sizes is not None or args.device != "cpu"):
-        raise InputError("--sizes and --device are for growth: limis bench growth")
+    if args.what != GROWTH and (args.sizes is not None or args.device != "cpu" or args.without_bounds):
+        raise InputError("--sizes, --device and --without-bounds are for growth: limis bench growth")
     text = {TREES: _trees, GROWTH: _growth}.get(args.what, _explainers)(args)
     if args.output_file is not None:
         _write(args.output_file, text)
@@ -92,12 +98,13 @@ def _growth(args: argparse.Namespace) -> str:
         raise InputError("--rows, --methods and --profile are for explainers; name a data set instead of growth")
     sizes = args.sizes or ((150, 180) if args.quick else growth.SIZES)
     lines = []
-    for line in growth.measure(sizes, args.device, growth.TRIAL if args.quick else None):
+    scale = growth.TRIAL if args.quick else None
+    for line in growth.measure(sizes, args.device, scale, without_bounds=args.without_bounds):
         lines.append(line)
         print(growth.show(lines).iloc[[-1]].to_string(index=False, header=len(lines) == 1), flush=True)
         if args.output_file is not None:  # long runs are not lost
             _write(args.output_file, json.dumps({"command": _command(args), "growth": lines}, indent=1) + "\n")
-    if args.output_file is not None:
+    if args.output_file is not None and len(sizes) > 1 and not args.without_bounds:
         growth.draw(lines).savefig(args.output_file.with_suffix(".png"))
     return json.dumps({"command": _command(args), "growth": lines}, indent=1) + "\n"
 
@@ -125,6 +132,7 @@ def _command(args: argparse.Namespace) -> str:
     words += [] if args.sizes is None else ["--sizes", *map(str, args.sizes)]
     words += [] if args.device == "cpu" else ["--device", args.device]
     words += [] if args.methods is None else ["--methods", *(f'"{name}"' for name in args.methods)]
+    words += ["--without-bounds"] if args.without_bounds else []
     words += ["--profile"] if args.profile else []
     return " ".join([*words, "--quick"] if args.quick else words)
 

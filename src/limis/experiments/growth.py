@@ -2,6 +2,7 @@
 
 The black box is scikit-learn's booster on 50,000 such rows, so that only the explainer sees more of them. Each size
 runs in a process of its own, whose peak memory is told, after a small fit that compiles code and wakes the device.
+All sizes explain the same rows and are asked the same changes of them.
 """
 
 from __future__ import annotations
@@ -21,8 +22,12 @@ from limis import LimisExplainer
 from limis.datasets import load_facebook
 from limis.experiments.cache import machine
 from limis.experiments.figures import panels
-from limis.training.choose import judge
-from limis.training.probes import ProbeRows
+from limis.metrics import nse
+from limis.perturb import draw_moves, moved_values
+from limis.retrieval import retriever
+from limis.subgroups.resampling import interval, resampled_means
+from limis.table import Table
+from limis.walk import LocalFits
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,6 +36,7 @@ SIZES = (10_000, 100_000, 1_000_000, 10_000_000)
 NOISE = 0.05  # of a column's standard deviation, for columns of many values
 MANY_VALUES = 50
 ROUNDS = 5
+RESAMPLES = 1000
 
 
 @dataclass(frozen=True)
@@ -40,10 +46,11 @@ class Scale:
     taught: int = 50_000  # rows that the black box is fitted on
     warm: int = 20_000  # training rows of the fit before the one that counts
     explained: int = 10_000  # rows explained together; more on an accelerator
-    judged: int = 1_000
+    judged: int = 5_000  # the first of them
+    donors: int = 50_000  # rows to whose values columns of these are changed
 
 
-TRIAL = Scale(taught=2_000, warm=150, explained=300, judged=100)
+TRIAL = Scale(taught=2_000, warm=150, explained=300, judged=100, donors=300)
 ON_ACCELERATOR = Scale(explained=65_536)
 
 
@@ -61,15 +68,20 @@ def resampled(n_rows: int, seed: int) -> tuple[pd.DataFrame, np.ndarray]:
     return pd.DataFrame(drawn, copy=False), np.asarray(data.target, dtype=np.float64)[chosen]
 
 
-def measure(sizes: Sequence[int], device: str = "cpu", scale: Scale | None = None) -> Iterator[dict[str, Any]]:
-    """One line a size, as soon as it is known."""
+def measure(
+    sizes: Sequence[int], device: str = "cpu", scale: Scale | None = None, *, without_bounds: bool = False
+) -> Iterator[dict[str, Any]]:
+    """One line a size, as soon as it is known; ``without_bounds``: two, the second with a forest of all rows."""
     scale = scale or (Scale() if device == "cpu" else ON_ACCELERATOR)
     for n_rows in sizes:
-        with multiprocessing.get_context("spawn").Pool(1) as pool:
-            yield pool.apply(_measure_one, (n_rows, device, scale))
+        for bounded in (True, False) if without_bounds else (True,):
+            with multiprocessing.get_context("spawn").Pool(1) as pool:
+                yield pool.apply(_measure_one, (n_rows, device, scale, bounded))
 
 
-def _measure_one(n_rows: int, device: str, scale: Scale) -> dict[str, Any]:
+def _measure_one(n_rows: int, device: str, scale: Scale, bounded: bool) -> dict[str, Any]:
+    if not bounded:
+        retriever.MAX_FOREST_ROWS = n_rows  # of this process alone
     taught, labels = resampled(scale.taught, seed=1)
     model = HistGradientBoostingRegressor(max_iter=200, random_state=0).fit(taught, np.log1p(labels))
     LimisExplainer(model, device=device).fit(resampled(scale.warm, seed=4)[0])
@@ -84,20 +96,50 @@ def _measure_one(n_rows: int, device: str, scale: Scale) -> dict[str, Any]:
         started = time.perf_counter()
         found = explainer.explain(tests, outputs=outputs)
         seconds.append((time.perf_counter() - started) / len(tests))
-    judged = slice(scale.judged)
-    asked = ProbeRows.ask(explainer.training_, tests[judged], outputs[judged], np.random.default_rng(0))
-    told = judge(explainer.training_.table, found.fits.part(np.arange(len(tests))[judged]), asked)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    judged = np.arange(len(tests))[: scale.judged]
     return {
         "rows": n_rows,
         "columns": rows.shape[1],
         "device": device,
+        "bounded": bounded,
         "fit_seconds": fit_seconds,
         "explain_ms": 1000 * float(np.median(seconds)),
         "explained_together": len(tests),
         "explanations_a_second": 1 / float(np.median(seconds)),
-        "peak_gib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
-        **{name: told[name] for name in ("nse", "skill")},
+        "peak_gib": peak,
+        "nse": nse(outputs[judged], found.fits.part(judged).predictions()),
+        **_foreseen(explainer, found.fits.part(judged), tests.iloc[judged], resampled(scale.donors, seed=5)[0]),
         "machine": machine(device),
+    }
+
+
+def _foreseen(explainer: LimisExplainer, fits: LocalFits, tests: pd.DataFrame, donors: pd.DataFrame) -> dict[str, Any]:
+    """Skill on changes, in squares with its 95% interval over rows, and in absolute values.
+
+    Few rows carry most squares, so they say little of small differences; absolute values say more.
+    """
+    # Drawn without the training rows, so that all sizes are asked the same.
+    table, _ = Table.learn(donors)
+    values, others = table.values(tests), table.values(donors)
+    moves = draw_moves(table, values, others, np.random.default_rng(0))
+    moved = moved_values(values, others, moves)
+    box = explainer.training_.black_box
+    asked = pd.DataFrame(moved.astype(np.float32), columns=tests.columns)
+    changes = box.outputs(asked) - box.outputs(tests)[moves.rows]
+    missed = changes - fits.changes(moves.rows, explainer.training_.table.features(moved))
+    sums = [
+        np.bincount(moves.rows, part, minlength=len(tests))
+        for part in (missed**2, changes**2, abs(missed), abs(changes))
+    ]
+    drawn = resampled_means(np.column_stack(sums), RESAMPLES, np.random.default_rng(1))
+    of_squares, of_sizes = 1 - sums[0].sum() / sums[1].sum(), 1 - sums[2].sum() / sums[3].sum()
+    ends = interval(1 - drawn[:, ::2] / drawn[:, 1::2], len(tests))
+    return {
+        "skill": float(of_squares),
+        "skill_interval": [float(end[0]) for end in ends],
+        "absolute_skill": float(of_sizes),
+        "absolute_skill_interval": [float(end[1]) for end in ends],
     }
 
 
@@ -108,16 +150,23 @@ def show(lines: Sequence[dict[str, Any]]) -> pd.DataFrame:
             {
                 "training rows": f"{line['rows']:,}",
                 "device": line["device"],
+                "forest of": f"at most {retriever.MAX_FOREST_ROWS:,} rows" if line["bounded"] else "all rows",
                 "fit, s": f"{line['fit_seconds']:.0f}",
                 "explain, ms a row": f"{line['explain_ms']:.3g}",
                 "explanations a second": f"{line['explanations_a_second']:,.0f}",
                 "peak memory, GiB": f"{line['peak_gib']:.1f}",
                 "NSE": f"{line['nse']:.3f}",
-                "skill": f"{line['skill']:.3f}",
+                "skill (95% interval)": _with_ends(line, "skill"),
+                "in absolute values": _with_ends(line, "absolute_skill"),
             }
             for line in lines
         ]
     )
+
+
+def _with_ends(line: dict[str, Any], name: str) -> str:
+    low, high = line[f"{name}_interval"]
+    return f"{line[name]:.3f} ({low:.3f} to {high:.3f})"
 
 
 def draw(lines: Sequence[dict[str, Any]]) -> Figure:
