@@ -5,6 +5,7 @@ import pickle
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -13,12 +14,16 @@ import scipy.sparse as sp
 
 import limis
 from limis import LimisExplainer, changes, explainer, threads
-from limis.changes import ColumnSystems
+from limis.changes import ColumnSystems, RecordedChanges
 from limis.errors import InputError, StoreError
 from limis.retrieval.index import strongest
 from limis.store import explainers as store_explainers
 from limis.table import QUANTILES, Table
 from limis.training import fitting
+from limis.trees.carried import CarriedChanges
+from limis.trees.fits import TreeModel
+from limis.trees.inputs import TreeInputs
+from limis.walk import as_sparse
 
 
 def said(rows):
@@ -101,6 +106,50 @@ def test_tensors_explain_as_compiled_code_does(name, frame, request):
         found, wanted = (one.toarray() if sp.issparse(one) else one for one in pair)
         np.testing.assert_allclose(found, wanted, atol=1e-9, err_msg=part)
     pd.testing.assert_frame_equal(other.fidelity, expected.fidelity)
+
+
+@pytest.fixture(scope="module")
+def trees(few_recorded):
+    """Trees of any depth on recorded changes, or on rows."""
+    training = few_recorded.training_
+    inputs = TreeInputs.learn(training)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(changes, "MAX_QUESTIONS", 6000)
+        recorded = RecordedChanges.ask(training, np.random.default_rng(0))
+    carried = CarriedChanges.of(training, inputs, recorded)
+    return lambda depth, on: TreeModel(
+        few_recorded.local_model_, inputs, carried if on == "changes" else None, depth=depth
+    )
+
+
+@pytest.mark.parametrize("on", ["changes", "rows"])
+@pytest.mark.parametrize("depth", [1, 3, 4])
+def test_tensors_grow_the_trees_that_compiled_code_grows(depth, on, trees, few_recorded, frame):
+    model, training, rows = trees(depth, on), few_recorded.training_, rows_of(frame)
+    values = training.table.values(training.table.read(rows))
+    base = model.base.fit(training, few_recorded.global_fit_, values)
+    expected = model.grow(training, base, values)
+    # The way that an accelerator goes, on a device that is always there.
+    other = replace(model, base=replace(model.base, device="cpu:0"))
+    found = other.grow(training, base, values)
+    assert (expected.trees.feature >= 0).sum() > len(rows) / 2
+    alone = other.grow(training, base.part(np.array([7])), values[[7]])
+    for part, wanted in vars(expected.trees).items():
+        np.testing.assert_allclose(getattr(found.trees, part), wanted, rtol=1e-9, atol=1e-12, err_msg=part)
+        np.testing.assert_array_equal(getattr(alone.trees, part), getattr(found.trees, part)[[7]], err_msg=part)
+    for part in ("levels", "residual_mean_square", "spread_mean_square"):
+        np.testing.assert_allclose(getattr(found, part), getattr(expected, part), rtol=1e-9, atol=1e-12, err_msg=part)
+
+
+def test_copies_stand_for_their_origins_where_these_are_looked_for(few_recorded, frame):
+    training, retriever = few_recorded.training_, few_recorded.local_model_.retriever
+    values = training.table.values(training.table.read(rows_of(frame)))
+    wanted = np.arange(len(training)) % 3 == 0
+    rows, weights = retriever.nearest(training, values, 2000, retriever.index_of_origins(wanted))
+    collecting = np.zeros((len(retriever.origin), len(training)))
+    collecting[np.arange(len(retriever.origin)), retriever.origin] = 1.0
+    expected = (retriever.proximity(training, values) @ collecting) * wanted
+    np.testing.assert_allclose(as_sparse(rows, weights, len(training)).toarray(), expected, atol=1e-9)
 
 
 def test_an_explainer_goes_to_devices_that_are_there(fitted, frame):

@@ -19,7 +19,7 @@ from limis.changes import ColumnSystems
 from limis.copies import ChangedCopies
 from limis.retrieval import Retriever
 from limis.retrieval.finding import Groups
-from limis.retrieval.index import strongest
+from limis.retrieval.index import LeafIndex, strongest
 from limis.rows import TrainingRows
 from limis.two_scales_on_device import (
     CELLS_ON_DEVICE,
@@ -117,6 +117,17 @@ class TwoScales:
         """Whether this model is one that is fitted there."""
         return self.device != "cpu" and self.slope_weighting is None and training.every is None
 
+    def nearest_on_device(self, training: TrainingRows, values: np.ndarray, most: int, index: LeafIndex) -> Nearest:
+        """As `Retriever.nearest` finds them in an index."""
+        inputs, used, own = self.retriever.asked(training, values)
+        return self._of_index(index).nearest(inputs, used, Groups(own, self.retriever.groups(training)), most)
+
+    def _of_index(self, index: LeafIndex) -> RetrieverOnDevice:
+        like = self._retriever_on_device()
+        return self.kept(
+            f"index {id(index)}", lambda: RetrieverOnDevice(self.retriever, self.device, index, like=like), index
+        )
+
     def _near_on_device(self, training: TrainingRows, values: np.ndarray) -> tuple[Nearest, Nearest]:
         """The rows that say how high, and the training rows that say which way."""
         inputs, used, own = self.retriever.asked(training, values)
@@ -126,22 +137,21 @@ class TwoScales:
         near = retriever.nearest(inputs, used, groups, max(n_level, n_slopes))
         broad, marked = near.fewer(n_slopes), self.retriever.marked_index
         if marked is not None:
-            alone = self._kept("marked", lambda: RetrieverOnDevice(self.retriever, self.device, marked, like=retriever))
-            broad = alone.nearest(inputs, used, groups, n_slopes)
+            broad = self._of_index(marked).nearest(inputs, used, groups, n_slopes)
         return near.fewer(n_level), Nearest(retriever.origin[broad.rows], broad.weights)
 
     def _retriever_on_device(self) -> RetrieverOnDevice:
-        return self._kept("retriever", lambda: RetrieverOnDevice(self.retriever, self.device))
+        return self.kept("retriever", lambda: RetrieverOnDevice(self.retriever, self.device))
 
     def _systems_on_device(self) -> SystemsOnDevice:
-        return self._kept("systems", lambda: SystemsOnDevice(self.systems, self.device), self.systems)
+        return self.kept("systems", lambda: SystemsOnDevice(self.systems, self.device), self.systems)
 
     def _rows_on_device(self, training: TrainingRows) -> LevelsOnDevice:
         def rows() -> LevelsOnDevice:
             heights = self.all_outputs(training) * training.unit + training.overall_mean
             return LevelsOnDevice(self.all_features(training), heights, self.device)
 
-        return self._kept("rows", rows)
+        return self.kept("rows", rows)
 
     def _fit_on_device(self, training: TrainingRows, fallback: GlobalFit, values: np.ndarray) -> LocalFits:
         device, table, retriever = self.device, training.table, self._retriever_on_device()
@@ -150,7 +160,7 @@ class TwoScales:
         lonely = share.max(dim=1).values >= 1 - 1e-6
         if self.level_metric is not None:
             metric = self.level_metric
-            places = self._kept("places", lambda: on_device(self._all_places(training), device), metric)
+            places = self.kept("places", lambda: on_device(self._all_places(training), device), metric)
             here = on_device(metric.places(estimator_inputs(table, values).double().numpy()), device)
             share = metric_shares(here, places[narrow.rows], share, metric.power)
         slopes, touched = self._systems_on_device().slopes(broad, self.prior, PENALTY)
@@ -173,7 +183,7 @@ class TwoScales:
         )
         return _with_fallback(fits, fallback, (lonely | (share.sum(dim=1) <= 0)).cpu().numpy())
 
-    def _kept(self, name: str, make: Callable[[], Any], of: Any = None) -> Any:
+    def kept(self, name: str, make: Callable[[], Any], of: Any = None) -> Any:
         """What was put onto the device before, as long as it was made of the same."""
         known = self._on_device.get(name)
         if known is None or known[0] is not of or known[1] != self.device:

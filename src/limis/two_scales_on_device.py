@@ -72,9 +72,9 @@ class RetrieverOnDevice:
         self.origin = on_device(retriever.origin, device).long()
         self.n_training = len(retriever.in_bag)
 
-    def nearest(self, inputs: np.ndarray, used: np.ndarray, groups: Groups, most: int) -> Nearest:
-        """As `Retriever.nearest` finds them, from the forest's inputs."""
-        leaves, counted = self._leaves(on_device(inputs.astype(np.float32), self.device)), on_device(used, self.device)
+    def nearest(self, leaves: torch.Tensor, used: np.ndarray, groups: Groups, most: int) -> Nearest:
+        """As `Retriever.nearest` finds them, from the leaves of rows."""
+        counted = on_device(used, self.device)
         n_rows, n_all = len(leaves), len(self.origin)
         sizes = ((self.starts[leaves + 1] - self.starts[leaves]) * counted).flatten()
         line = torch.repeat_interleave(torch.arange(len(sizes), device=self.device), sizes)
@@ -94,10 +94,12 @@ class RetrieverOnDevice:
         weights[row, at] = totals.double() / (WHOLE * counted.sum(dim=1).clamp(min=1).double()[row])
         return Nearest(found, weights).fewer(most)
 
-    def _leaves(self, inputs: torch.Tensor) -> torch.Tensor:
-        at, inputs = self.roots.expand(len(inputs), -1), inputs.double()
+    def leaves(self, inputs: np.ndarray) -> torch.Tensor:
+        """The leaf each row falls into, for every tree: (rows, trees)."""
+        own = on_device(inputs.astype(np.float32), self.device).double()
+        at = self.roots.expand(len(own), -1)
         for _ in range(self.depth):
-            goes_left = inputs.gather(1, self.feature[at]) <= self.threshold[at]
+            goes_left = own.gather(1, self.feature[at]) <= self.threshold[at]
             at = torch.where(goes_left, self.left[at], self.right[at])
         return self.leaf_number[at]
 
@@ -108,7 +110,8 @@ class RetrieverOnDevice:
         keys, totals = _added_up(row * self.n_training + rows[kept], shares[kept])
         starts = torch.zeros(len(shares) + 1, dtype=torch.int64, device=self.device)
         starts[1:] = torch.bincount(keys // self.n_training, minlength=len(shares)).cumsum(0)
-        parts = (totals.cpu().numpy(), (keys % self.n_training).cpu().numpy(), starts.cpu().numpy())
+        # In the type that a sparse matrix has: else it is copied once more.
+        parts = (totals.cpu().numpy(), (keys % self.n_training).int().cpu().numpy(), starts.int().cpu().numpy())
         return sp.csr_array(parts, shape=(len(shares), self.n_training))
 
 

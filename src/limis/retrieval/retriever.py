@@ -43,6 +43,7 @@ class Retriever:
     origin: np.ndarray  # (training rows + copies,) the training row each one stands for
     marked_index: LeafIndex | None = None  # over those that stand for marked training rows alone
     _groups: np.ndarray | None = field(default=None, init=False, repr=False)
+    _of_origins: tuple[np.ndarray, LeafIndex] | None = field(default=None, init=False, repr=False)
 
     @classmethod
     def fit(
@@ -140,7 +141,8 @@ class Retriever:
     ) -> tuple[np.ndarray, np.ndarray]:
         """The strongest rows of `proximity`, in row order, and their weights: (rows, most) both, padded with zeros.
 
-        Of equal weights the lower row counts as the stronger. With `marked_index` as ``index``, of the marked ones.
+        Of equal weights the lower row counts as the stronger. ``index`` is another than over all rows and copies, such
+        as `marked_index`.
         """
         inputs, used, own = self.asked(training, values)
         rows, weights = np.zeros((len(values), most), dtype=np.int64), np.zeros((len(values), most))
@@ -148,6 +150,21 @@ class Retriever:
         held, groups = Held(shares.indptr, shares.indices, shares.data), Groups(own, self.groups(training))
         find_nearest(self.forest.leaves(inputs), used, held, groups, rows, weights)
         return rows, weights
+
+    def index_of_origins(self, wanted: np.ndarray) -> LeafIndex:
+        """An index of the wanted training rows, (training rows,) bool, in which copies stand for their origins.
+
+        The last one made is kept.
+        """
+        if self._of_origins is not None and np.array_equal(self._of_origins[0], wanted):
+            return self._of_origins[1]
+        shares = self.index.shares
+        origin = self.origin[shares.indices]
+        held = wanted[origin]
+        starts = np.concatenate([[0], np.cumsum(held)])[shares.indptr]
+        index = LeafIndex(sp.csr_array((shares.data[held], origin[held], starts), shape=shares.shape))
+        self._of_origins = (wanted, index)
+        return index
 
     def groups(self, training: TrainingRows) -> np.ndarray:
         """The group of equal training rows that each row or copy stands for: (training rows + copies,)."""

@@ -8,15 +8,18 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+import torch
 
 from limis.changes import ColumnSystems
 from limis.errors import InputError
-from limis.retrieval.index import strongest
+from limis.retrieval.index import LeafIndex, strongest
 from limis.rows import TrainingRows
 from limis.surrogate.tree import LocalTrees, fit_local_trees
-from limis.trees.carried import CarriedChanges
+from limis.trees.carried import CarriedChanges, Rows
 from limis.trees.inputs import TreeInputs
+from limis.trees.on_device import CELLS_AT_ONCE, Binned, CarriedOnDevice, grow
 from limis.two_scales import TwoScales
+from limis.two_scales_on_device import on_device
 from limis.walk import SMALL_BLOCK, GlobalFit, LocalFits, LocalModel
 
 RecordsFrom = Literal["forest", "slopes"]
@@ -123,6 +126,9 @@ class TreeModel:
 
     def rows_at_once(self, training: TrainingRows, memory_limit: float) -> int:
         """As many as the base takes, but few: their surrogates take more room."""
+        if self.carried is not None and self._on_accelerator:
+            cells = 2 ** (self.depth - 1) * int(self.inputs.bins.count.sum())
+            return max(1, min(CELLS_AT_ONCE // cells, self.base.rows_at_once(training, memory_limit)))
         return min(SMALL_BLOCK, self.base.rows_at_once(training, memory_limit))
 
     def fit(
@@ -135,6 +141,8 @@ class TreeModel:
         """The trees on finished fits of the base."""
         if self.carried is None:
             return self._on_rows(training, base)
+        if self._on_accelerator:
+            return self._on_device(training, base, values)
         near = self._with_records(training, base, values)
         points = 1 + 2 * near[0].shape[1] * max(1.0, self.carried.per_row)
         size = max(1, int(POINT_BYTES / (points * len(self.inputs.kept))))
@@ -151,17 +159,55 @@ class TreeModel:
     def _with_records(
         self, training: TrainingRows, base: LocalFits, values: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The strongest rows whose changes were recorded, and their weights."""
-        assert self.carried is not None
-        weights = base.slope_weights
+        """The strongest rows whose changes were recorded, and their weights: (rows, candidates) both."""
+        most = self._n_records(training)
         if self.records_from == "forest":
-            assert isinstance(self.base, TwoScales)  # changes are recorded for two scales alone
-            weights = self.base.retriever.by_origin(self.base.retriever.proximity(training, values))
-        recorded = np.diff(self.carried.starts) > 0
-        weights = sp.csr_array(weights.multiply(recorded[None, :]))
+            return self._two_scales.retriever.nearest(training, values, most, self._record_index)
+        weights = sp.csr_array(base.slope_weights.multiply(self._recorded[None, :]))
         weights.eliminate_zeros()
-        most = int(np.clip(MOST_RECORDS / max(1.0, self.carried.per_row), 8, 64))
-        return strongest(weights, min(most, len(training)))
+        return strongest(weights, most)
+
+    def _n_records(self, training: TrainingRows) -> int:
+        """How many rows' changes a tree is fitted on, at most."""
+        assert self.carried is not None
+        return min(int(np.clip(MOST_RECORDS / max(1.0, self.carried.per_row), 8, 64)), len(training))
+
+    @property
+    def _two_scales(self) -> TwoScales:
+        assert isinstance(self.base, TwoScales)  # changes are recorded for two scales alone
+        return self.base
+
+    @property
+    def _recorded(self) -> np.ndarray:
+        """Which training rows' changes were recorded: (training rows,) bool."""
+        assert self.carried is not None
+        return np.diff(self.carried.starts) > 0
+
+    @property
+    def _record_index(self) -> LeafIndex:
+        return self._two_scales.retriever.index_of_origins(self._recorded)
+
+    @property
+    def _on_accelerator(self) -> bool:
+        """Whether these trees are grown there."""
+        return self.records_from == "forest" and isinstance(self.base, TwoScales) and self.base.device != "cpu"
+
+    def _on_device(self, training: TrainingRows, base: LocalFits, values: np.ndarray) -> TreeFits:
+        """As `_on_changes`, on the device of the base."""
+        two_scales = self._two_scales
+        device = two_scales.device
+
+        def carried() -> CarriedOnDevice:
+            assert self.carried is not None
+            return CarriedOnDevice(self.carried, training.features.numpy(), training.table.is_category, device)
+
+        held = two_scales.kept("carried", carried, self.carried)
+        near = two_scales.nearest_on_device(training, values, self._n_records(training), self._record_index)
+        features = training.table.features(values)
+        own = Rows(self.inputs.bins_of(features), training.table.ranks(values), features)
+        points = held.points(own, near, base.predictions(), base.coefficients, self.reach)
+        grown = grow(points, held.binned, on_device(own.bins, device), self.depth, MIN_IN_LEAF)
+        return self._told(base, grown.trees, grown.residual, grown.spread)
 
     def _on_changes(
         self,
@@ -188,12 +234,22 @@ class TreeModel:
 
     def _on_rows(self, training: TrainingRows, base: LocalFits) -> TreeFits:
         rows, weights = strongest(base.weights, int(np.diff(base.weights.indptr).max(initial=1)))
+        if isinstance(self.base, TwoScales) and self.base.device != "cpu":
+            device = self.base.device
+            binned = self.base.kept("binned", lambda: Binned.of_rows(self.inputs, device), self.inputs)
+            outputs = self.base.kept("outputs", lambda: on_device(training.outputs, device), training)
+            nowhere = torch.zeros((len(rows), len(self.inputs.kept)), dtype=torch.uint8, device=device)
+            points = binned.points(rows, weights, outputs)
+            grown = grow(points, binned, nowhere, self.depth, MIN_ROWS_IN_LEAF)
+            return self._told(base, grown.trees, grown.residual, grown.spread)
         sample = _Sample(self.inputs.row_bins, training.outputs, rows, weights)
         return self._grown(base, sample, MIN_ROWS_IN_LEAF)
 
     def _grown(self, base: LocalFits, sample: _Sample, min_in_leaf: int) -> TreeFits:
         trees = fit_local_trees(*sample, depth=self.depth, min_samples_leaf=min_in_leaf)
-        residual, spread = _left_out(trees, sample)
+        return self._told(base, trees, *_left_out(trees, sample))
+
+    def _told(self, base: LocalFits, trees: LocalTrees, residual: np.ndarray, spread: np.ndarray) -> TreeFits:
         alone = base.empty | trees.empty
         # With nothing to rest on, the tree is the one number that the global model says.
         trees.feature[alone] = -1
