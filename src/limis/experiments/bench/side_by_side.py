@@ -64,6 +64,12 @@ COMPARISONS = (
         "LIME / LIMIS ridge, one row, without the black box's time", ("LIME", "alone_ms"), (BASE, "alone_ms"), 20
     ),
     Comparison(
+        "LIME, encoded / LIMIS ridge, one row, without the black box's time",
+        ("LIME, encoded", "alone_ms"),
+        (BASE, "alone_ms"),
+        20,
+    ),
+    Comparison(
         f"{LIME_EXPLANATIONS} explanations by LIME / fit of LIMIS ridge",
         ("LIME", "ms"),
         (BASE, "fit_seconds"),

@@ -58,7 +58,6 @@ PLACES: tuple[tuple[str, Any, str], ...] = (
     ("weigh", LevelMetric, "places"),
     ("weigh", LevelMetric, "shares"),
     ("fit", ColumnSystems, "slopes"),
-    ("fit", ColumnSystems, "touched"),
     ("fit", TwoScales, "_with_level"),
     ("fit", TwoScales, "fit"),
     ("fit", walk.OneScale, "fit"),
