@@ -1,6 +1,7 @@
 """Mixed tables become numbers and keep their meaning."""
 
 import json
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -315,3 +316,49 @@ def test_columns_that_cannot_be_read_are_refused_by_name():
         Table.learn(pd.DataFrame({"z": [1j, 2j]}))
     with pytest.raises(InputError, match="'z' holds values that cannot be categories"):
         Table.learn(pd.DataFrame({"z": [[1], [2]]}))
+
+
+CELLS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**60), 2**60),
+    st.floats(),
+    st.sampled_from(["f", "m", "", "1", np.float32(0.5), np.int8(1), np.bool_(True), np.str_("f"), Decimal("1.5")]),
+    st.sampled_from([pd.NA, pd.NaT, pd.Timestamp("2020-01-01"), 1, 0, 1.0, 2**53 + 1]),
+)
+
+
+@given(cells=st.lists(CELLS, min_size=6, max_size=6), numbers=st.lists(st.floats(), min_size=6, max_size=6))
+def test_few_rows_are_read_as_many_are(cells, numbers):
+    levels = pd.Series([None, True, 0, 1, "f", 2**53, 0.5, "2020-01-01 00:00:00"], dtype=object)
+    table, _ = Table.learn(pd.DataFrame({"level": levels, "number": np.arange(8.0)}), categorical_features=["level"])
+    for frame in (
+        pd.DataFrame({"level": pd.Series(cells, dtype=object), "number": numbers}),
+        pd.DataFrame({"level": pd.Series(["f"] * 6, dtype=object), "number": pd.Series(cells, dtype=object)}),
+    ):
+        together = read_or_refused(table, frame)
+        alone = [read_or_refused(table, frame.iloc[[row]]) for row in range(6)]
+        refused = [one for one in alone if isinstance(one, str)]
+        assert bool(refused) == isinstance(together, str)
+        if not refused:
+            np.testing.assert_array_equal(np.concatenate(alone), together)
+
+
+def read_or_refused(table, frame):
+    try:
+        return table.values(frame)
+    except InputError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("dtype", ["category", "str", object, "string[pyarrow]"])
+def test_few_rows_of_every_type_are_read_as_many_are(dtype):
+    text = pd.Series(["a", "b", None, "a", "c", "b"], dtype=object)
+    frame = pd.DataFrame({"text": text.astype(dtype), "count": [1, 2, 3, 4, 5, 6], "flag": [True, False] * 3})
+    frame["whole"] = pd.array([1, None, 3, 4, 5, 6], dtype="Int64")
+    table, values = learn(frame)
+    for row in range(6):
+        np.testing.assert_array_equal(table.values(frame.iloc[[row]]), values[[row]])
+    wide = pd.DataFrame({"code": [2**53 + 1, 2**53 + 3] * 3, "size": np.arange(6.0)})
+    table, values = learn(wide, categorical_features=["code"])
+    np.testing.assert_array_equal(table.values(wide.iloc[[0]]), values[[0]])

@@ -45,6 +45,8 @@ LARGEST_ROUNDED = 1e300
 
 DIGITS = 4  # that count: enough of most numbers
 ALL_DIGITS = 17  # no two floats agree in so many
+_USUAL_NUMBERS = {float, int, np.float64, np.float32, np.int64, np.int32}
+_USUAL = {*_USUAL_NUMBERS, str, bool, np.bool_, type(None), type(pd.NA)}
 _MIDNIGHT = re.compile(r" 00:00:00([+-]\d\d:\d\d)?$")
 
 
@@ -152,6 +154,17 @@ class Column:
             return self._group_codes(frame[self.sources])
         series = frame[self.sources[0]]
         return self._codes(from_arrow(series)) if self.is_category else self._numbers(series)
+
+    def value_of(self, cell: Any) -> float | None:
+        """What `values` has for a cell of a usual type; None for any other."""
+        if type(cell) not in _USUAL:
+            return None
+        missing = cell is None or cell is pd.NA or cell != cell  # noqa: PLR0124 - so is NaN
+        if self.is_category:
+            return float(self._codes_of_levels.get(None if missing else plain(cell), UNKNOWN))
+        if missing:
+            return math.nan
+        return float(cell) if type(cell) in _USUAL_NUMBERS and math.isfinite(cell) else None
 
     def _numbers(self, series: pd.Series) -> np.ndarray:
         return to_numbers(series, self.name, self.kind, self.zone)

@@ -26,6 +26,7 @@ from limis.polars_frames import from_polars
 Scaling = Literal["standard", "minmax", "none"]
 
 QUANTILES = 1001
+FEW_ROWS = 4  # that are read cell by cell
 
 
 @dataclass
@@ -124,7 +125,28 @@ class Table:
 
     def values(self, frame: pd.DataFrame) -> np.ndarray:
         """One number an original column: the number, or the category's code (-1 for a level never seen)."""
+        if len(frame) <= FEW_ROWS and self._cells_are_plain:
+            found = [self._values_of(frame, row) for row in range(len(frame))]
+            if found and all(values is not None for values in found):
+                return np.array(found, dtype=np.float64)
         return np.column_stack([column.values(frame) for column in self.columns])
+
+    @cached_property
+    def _cells_are_plain(self) -> bool:
+        """Whether each column is one column of the user's, and no date or duration."""
+        return all(column.kind in ("number", "category") and not column.is_group for column in self.columns)
+
+    def _values_of(self, frame: pd.DataFrame, place: int) -> list[float | None] | None:
+        """The same of one row, cell by cell: columns cost more than few cells do. None where a cell is unusual."""
+        try:
+            row = frame.iloc[place]
+        except ValueError:  # Arrow does not put large integers beside other numbers
+            return None
+        if row.dtype != object and self.is_category.any():
+            return None  # one type for all cells may have changed some
+        cells = zip(self.columns, row.to_numpy().tolist() if row.dtype != object else row.array, strict=True)
+        values = [column.value_of(cell) for column, cell in cells]
+        return None if None in values else values
 
     def ranks(self, values: np.ndarray) -> np.ndarray:
         """Numbers as positions in [0, 1] among the training rows (missing stays NaN); codes unchanged."""
@@ -162,7 +184,7 @@ class Table:
         return Layout(
             starts=np.cumsum([0, *widths]),
             is_category=self.is_category,
-            has_missing=np.array([column.has_missing for column in self.columns]),
+            has_missing=self.has_missing,
             offset=np.array([column.offset for column in self.columns], dtype=np.float64),
             scale=np.array([column.scale for column in self.columns], dtype=np.float64),
             jump_starts=np.cumsum([0, *map(len, jumps)]),
@@ -177,6 +199,11 @@ class Table:
         return [column.name for column in self.columns]
 
     @cached_property
+    def name_index(self) -> pd.Index:
+        """The same as pandas knows column names, made once."""
+        return pd.Index(self.names)
+
+    @cached_property
     def number_columns(self) -> list[int]:
         """Positions of the columns that hold numbers, dates or durations."""
         return [j for j, column in enumerate(self.columns) if not column.is_category]
@@ -185,6 +212,11 @@ class Table:
     def is_category(self) -> np.ndarray:
         """Which columns are categories: (columns,) bool."""
         return np.array([column.is_category for column in self.columns])
+
+    @cached_property
+    def has_missing(self) -> np.ndarray:
+        """Which columns were missing somewhere in the training table: (columns,) bool."""
+        return np.array([column.has_missing for column in self.columns])
 
     @property
     def feature_names(self) -> list[tuple[str, str]]:
