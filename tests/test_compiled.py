@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 import limis
 from limis import LimisExplainer, changes, explainer, threads
-from limis.changes import ColumnSystems, RecordedChanges
+from limis.changes import ColumnSystems, RecordedChanges, lines_of
 from limis.errors import InputError, StoreError
 from limis.retrieval.index import strongest
 from limis.store import explainers as store_explainers
@@ -169,7 +169,7 @@ def test_small_systems_are_solved_as_numpy_solves_them():
     systems = ColumnSystems(sp.csr_array(grams), sp.csr_array(moments), width, np.full(20, 1 / 20))
     weights = rng.random((4, 20)) * (rng.random((4, 20)) < 0.7)
     weights /= weights.sum(axis=1, keepdims=True)
-    found = systems.slopes(sp.csr_array(weights), prior=0.5, penalty=0.01)
+    found, _ = systems.slopes(lines_of(sp.csr_array(weights)), prior=0.5, penalty=0.01)
     feature = cell = 0
     for j, size in enumerate(width):
         every = grams[:, cell : cell + size**2].mean(axis=0).reshape(size, size)
@@ -184,7 +184,8 @@ def test_small_systems_are_solved_as_numpy_solves_them():
 
 def test_a_column_that_never_changed_has_no_slope_and_no_error():
     nothing = ColumnSystems(sp.csr_array((5, 4)), sp.csr_array((5, 2)), np.array([2]), np.full(5, 0.2))
-    assert nothing.slopes(sp.csr_array(np.full((1, 5), 0.2)), prior=0.0, penalty=0.001).tolist() == [[0.0, 0.0]]
+    slopes, touched = nothing.slopes(lines_of(sp.csr_array(np.full((1, 5), 0.2))), prior=0.0, penalty=0.001)
+    assert (slopes.tolist(), touched.any()) == ([[0.0, 0.0]], False)
 
 
 def test_ranks_are_the_middle_of_the_positions_that_equal_values_span():

@@ -11,7 +11,7 @@ import torch
 import limis
 from limis import InputError, LimisExplainer, changes
 from limis.blackbox import connect
-from limis.changes import RecordedChanges
+from limis.changes import RecordedChanges, lines_of
 from limis.datasets import make_synthetic
 from limis.metrics import awd, selection_auc
 from limis.rows import TrainingRows
@@ -77,7 +77,7 @@ def test_systems_give_least_squares_slopes_of_the_weighted_changes(mixed, record
     rng = np.random.default_rng(2)
     weights = rng.random(len(mixed))
     weights /= weights.sum()
-    found = recorded.systems(mixed.table, mixed.values).slopes(sp.csr_array(weights[None]), prior=0.0, penalty=1e-9)[0]
+    found = recorded.systems(mixed.table, mixed.values).slopes(lines_of(sp.csr_array(weights[None])), 0.0, 1e-9)[0][0]
     table = mixed.table
     steps = table.features(recorded.values) - table.features(mixed.values[recorded.rows])
     for column in (0, 1):
@@ -89,9 +89,9 @@ def test_systems_give_least_squares_slopes_of_the_weighted_changes(mixed, record
 
 
 def test_an_additive_black_box_is_recovered_exactly(mixed, recorded):
-    weights = sp.csr_array(np.full((1, len(mixed)), 1 / len(mixed)))
+    weights = lines_of(sp.csr_array(np.full((1, len(mixed)), 1 / len(mixed))))
     found = (
-        recorded.systems(mixed.table, mixed.values).slopes(weights, prior=0.0, penalty=1e-9)[0]
+        recorded.systems(mixed.table, mixed.values).slopes(weights, prior=0.0, penalty=1e-9)[0][0]
         * mixed.unit
         / mixed.table.feature_scale
     )
@@ -102,10 +102,10 @@ def test_an_additive_black_box_is_recovered_exactly(mixed, recorded):
 
 def test_a_strong_prior_gives_the_slopes_of_all_rows(mixed, recorded):
     systems = recorded.systems(mixed.table, mixed.values)
-    everyone = sp.csr_array(np.full((1, len(mixed)), 1 / len(mixed)))
-    one = sp.csr_array(([1.0], ([0], [3])), shape=(1, len(mixed)))
-    strong = systems.slopes(one, prior=1e6, penalty=0.001 * 1e6)
-    np.testing.assert_allclose(strong, systems.slopes(everyone, prior=0.0, penalty=0.001), atol=1e-4)
+    everyone = lines_of(sp.csr_array(np.full((1, len(mixed)), 1 / len(mixed))))
+    one = lines_of(sp.csr_array(([1.0], ([0], [3])), shape=(1, len(mixed))))
+    strong, _ = systems.slopes(one, prior=1e6, penalty=0.001 * 1e6)
+    np.testing.assert_allclose(strong, systems.slopes(everyone, prior=0.0, penalty=0.001)[0], atol=1e-4)
 
 
 def test_errors_of_slopes_shrink_with_the_rows_they_rest_on(mixed, recorded):
@@ -116,8 +116,9 @@ def test_errors_of_slopes_shrink_with_the_rows_they_rest_on(mixed, recorded):
     )
     errors = []
     for n in (30, 120):
-        weights = sp.csr_array((np.full(n, 1 / n), (np.zeros(n, dtype=int), np.arange(n))), shape=(1, len(mixed)))
-        slopes = systems.slopes(weights, 0.0, 0.001)[0]
+        shares = (np.full(n, 1 / n), (np.zeros(n, dtype=int), np.arange(n)))
+        weights = lines_of(sp.csr_array(shares, shape=(1, len(mixed))))
+        slopes = systems.slopes(weights, 0.0, 0.001)[0][0]
         errors.append(systems.standard_errors(weights, slopes, 0.0, 0.001)[0])
     assert 0 < errors[1] < errors[0]
 
@@ -168,7 +169,8 @@ def test_held_out_rows_decide_which_estimator_is_kept(monkeypatch):
 
     def error(probes):
         weights = train_slopes(training, recorded, systems, probes, 0).weights(training, turned.values)
-        slopes = systems.slopes(sp.csr_array(weights / weights.sum(axis=1)[:, None]), 0.0, 0.001) * training.unit
+        shares = lines_of(sp.csr_array(weights / weights.sum(axis=1)[:, None]))
+        slopes = systems.slopes(shares, 0.0, 0.001)[0] * training.unit
         steps = turned.asked.values - turned.values[turned.asked.rows]
         foreseen = (steps / training.table.feature_scale * slopes[turned.asked.rows]).sum(axis=1)
         return np.abs(foreseen - turned.asked.changes).mean()

@@ -6,7 +6,7 @@ original column has its own small system of equations.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from limis.column_systems import Added, Lines, find_touched, solve_columns
+from limis.column_systems import Added, Lines, solve_columns
 from limis.copies import ChangedCopies
 from limis.perturb import MAX_SINGLE, Moves, draw_moves, moved_frame, moved_values
 from limis.rows import TrainingRows
@@ -187,8 +187,13 @@ def _pairs_in_rows(matrix: sp.csr_array) -> _Pairs:
     return _Pairs(line[left], matrix.indices[left], matrix.indices[right], matrix.data[left] * matrix.data[right])
 
 
-def _lines(matrix: sp.csr_array) -> Lines:
+def lines_of(matrix: sp.csr_array) -> Lines:
+    """As compiled code takes it."""
     return Lines(matrix.indptr, matrix.indices, matrix.data)
+
+
+# Of the types that sparse matrices have, for which code is compiled.
+NO_LINES = lines_of(sp.csr_array((0, 1)))
 
 
 @dataclass
@@ -199,31 +204,31 @@ class ColumnSystems:
     moments: sp.csr_array  # (training rows, features)
     width: np.ndarray  # (columns,) features of each column
     share: np.ndarray  # (training rows,) how much each counts among all, summing to 1
+    _added: dict[tuple[float, float], Added] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def slopes(
-        self, weights: sp.csr_array, prior: float, penalty: float, own: ColumnSystems | None = None
-    ) -> np.ndarray:
-        """Slopes for rows that weigh the training rows so: (rows, features), in feature units and deviations of f.
+        self, weights: Lines, prior: float, penalty: float, own: ColumnSystems | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Slopes for rows that weigh the training rows so, and which features some weighted row's changes moved.
 
-        ``prior`` is how much all training rows count together, beside the weighted ones; ``penalty`` pulls to zero, in
-        shares of the mean square of a column's changes. Weights of a row sum to 1. ``own`` holds changes of the
-        explained rows themselves.
+        (rows, features) both; slopes are in feature units and deviations of f. ``prior`` is how much all training rows
+        count together, beside the weighted ones; ``penalty`` pulls to zero, in shares of the mean square of a column's
+        changes. Weights of a row sum to 1. ``own`` holds changes of the explained rows themselves.
         """
-        slopes = np.empty((weights.shape[0], self.moments.shape[1]))
-        theirs = self.part(slice(0)) if own is None else own
-        solve_columns(
-            _lines(weights),
-            _lines(self.grams),
-            _lines(self.moments),
-            self.added(prior, penalty),
-            _lines(theirs.grams),
-            _lines(theirs.moments),
-            slopes,
-        )
-        return slopes
+        shape = (len(weights.starts) - 1, self.moments.shape[1])
+        slopes, touched = np.empty(shape), np.empty(shape, dtype=bool)
+        of_own = (NO_LINES, NO_LINES) if own is None else (lines_of(own.grams), lines_of(own.moments))
+        systems = (lines_of(self.grams), lines_of(self.moments), self.added(prior, penalty))
+        solve_columns(weights, *systems, *of_own, slopes, touched)
+        return slopes, touched
 
     def added(self, prior: float, penalty: float) -> Added:
         """What stands in the systems of all rows: what all training rows count, and what pulls to zero."""
+        if (prior, penalty) not in self._added:
+            self._added[prior, penalty] = self._add(prior, penalty)
+        return self._added[prior, penalty]
+
+    def _add(self, prior: float, penalty: float) -> Added:
         gram = prior * self._every_gram[0]
         for cell, size in zip(self._starts(), self.width.tolist(), strict=True):
             gram[cell : cell + size**2 : size + 1] += penalty * self.mean_square(self._every_gram, cell, size)
@@ -237,17 +242,11 @@ class ColumnSystems:
         """Those of some rows."""
         return ColumnSystems(self.grams[rows], self.moments[rows], self.width, self.share[rows])
 
-    def touched(self, weights: sp.csr_array) -> np.ndarray:
-        """Which features some weighted row's changes moved: (rows, features) bool."""
-        touched = np.zeros((weights.shape[0], self.moments.shape[1]), dtype=bool)
-        find_touched(_lines(weights), _lines(self._squares), touched)
-        return touched
-
-    def standard_errors(self, weights: sp.csr_array, slopes: np.ndarray, prior: float, penalty: float) -> np.ndarray:
+    def standard_errors(self, weights: Lines, slopes: np.ndarray, prior: float, penalty: float) -> np.ndarray:
         """Robust (sandwich) errors of one row's slopes, the rows with recorded changes taken as drawn: (features,)."""
         every = self._every_gram
-        gram = np.asarray((weights @ self.grams).todense())[0] + prior * every[0]
-        moments, grams = self.moments[weights.indices].toarray(), self.grams[weights.indices].toarray()
+        moments, grams = self.moments[weights.places].toarray(), self.grams[weights.places].toarray()
+        gram = weights.sizes @ grams + prior * every[0]
         errors = np.empty_like(slopes)
         feature = 0
         for cell, size in zip(self._starts(), self.width.tolist(), strict=True):
@@ -255,7 +254,7 @@ class ColumnSystems:
             ridge = penalty * self.mean_square(every, cell, size)
             inverse = np.linalg.inv(gram[square].reshape(size, size) + ridge * np.eye(size))
             scores = moments[:, own] - grams[:, square].reshape(-1, size, size) @ slopes[own]
-            errors[own] = np.sqrt(((weights.data[:, None] * scores @ inverse) ** 2).sum(axis=0))
+            errors[own] = np.sqrt(((weights.sizes[:, None] * scores @ inverse) ** 2).sum(axis=0))
             feature += size
         return errors
 
@@ -267,15 +266,6 @@ class ColumnSystems:
     @cached_property
     def _every_moment(self) -> np.ndarray:
         return np.asarray(self.share[None] @ self.moments)
-
-    @cached_property
-    def _squares(self) -> sp.csr_array:
-        """The cells in which a feature meets itself: (training rows, features)."""
-        squares = zip(self._starts(), self.width, strict=True)
-        diagonal = np.concatenate([start + np.arange(size) * (size + 1) for start, size in squares])
-        squares_alone = sp.csr_array(self.grams[:, diagonal])
-        squares_alone.eliminate_zeros()
-        return squares_alone
 
     def _starts(self) -> list[int]:
         """Where each column's square begins among the cells."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -120,8 +121,10 @@ def conformal_quantile(scores: np.ndarray, coverage: float) -> float:
 
 def effective_rows(fits: LocalFits) -> np.ndarray:
     """How many equally weighted rows would tell as much: (Σw)² / Σw²."""
-    total = np.asarray(fits.weights.sum(axis=1)).ravel()
-    squares = np.asarray(fits.weights.multiply(fits.weights).sum(axis=1)).ravel()
+    weights, n_rows = fits.weights, fits.weights.shape[0]
+    row = np.repeat(np.arange(n_rows), np.diff(weights.indptr))
+    sums = (np.bincount(row, sizes, minlength=n_rows) for sizes in (weights.data, weights.data**2))
+    total, squares = (found.astype(np.float64) for found in sums)  # of nothing numpy makes whole numbers
     return np.divide(total**2, squares, out=np.zeros_like(total), where=squares > 0)
 
 
@@ -147,45 +150,54 @@ def fidelity_frame(
         bounds = columns["change_error_bound"] = bound.bound(fits if bound_fits is None else bound_fits)
     columns["gain"] = 1 - np.divide(residual, spread, out=np.ones_like(residual), where=spread > 0)
     columns["effective_rows"] = effective_rows(fits)
-    reasons = [
-        _reasons(table, values[row], bool(fits.empty[row]), None if bounds is None else float(bounds[row]), tolerance)
-        for row in range(len(values))
-    ]
-    columns["trusted"] = [not found for found in reasons]
-    columns["reasons"] = reasons
-    return pd.DataFrame(columns, index=index)
+    reasons = _reasons(fits.empty, bounds, tolerance)
+    _add_out_of_range(table, values, reasons)
+    columns["trusted"] = np.array([not found for found in reasons])
+    columns["reasons"] = np.empty(len(reasons), dtype=object)
+    columns["reasons"][:] = reasons
+    # Named afterwards, by names that pandas knows: for one row, learning them takes as long as all the rest.
+    frame = pd.DataFrame(dict(enumerate(columns.values())), index=index)
+    frame.columns = _names(tuple(columns))
+    return frame
 
 
-def _reasons(table: Table, values: np.ndarray, empty: bool, bound: float | None, tolerance: float) -> list[str]:
-    """Why not to trust an explanation; none when it may be trusted."""
-    reasons = []
-    if empty:
-        reasons.append("fewer than two training rows had weight, so this is the global model")
-    if bound is None:
-        reasons.append("the error on changes was not measured")
-    elif not np.isfinite(bound):
-        reasons.append("too few probe rows to bound the error on changes; give more probe_rows")
-    elif bound > tolerance:
-        reasons.append(f"the error on changes may reach {bound:.3g}, above the tolerance of {tolerance:.3g}")
-    return reasons + _out_of_range(table, values)
+@cache
+def _names(columns: tuple[str, ...]) -> pd.Index:
+    return pd.Index(columns)
 
 
-def _out_of_range(table: Table, values: np.ndarray) -> list[str]:
-    reasons = []
-    for j, column in enumerate(table.columns):
-        value = values[j]
-        if column.is_category:
-            if value == UNKNOWN:
-                reasons.append(f"{column.name} has a value never seen in training")
-        elif np.isnan(value):
-            if not column.has_missing:
-                reasons.append(f"{column.name} is missing, which it never was in training")
-        elif value < table.quantiles[j, 0]:
-            reasons.append(
-                f"{column.name} is below all training rows (from {column.show_amount(float(table.quantiles[j, 0]))})"
-            )
-        elif value > table.quantiles[j, -1]:
-            reasons.append(
-                f"{column.name} is above all training rows (up to {column.show_amount(float(table.quantiles[j, -1]))})"
-            )
+def _reasons(empty: np.ndarray, bounds: np.ndarray | None, tolerance: float) -> list[list[str]]:
+    """Why not to trust explanations; none when they may be trusted."""
+    reasons: list[list[str]] = [[] for _ in empty]
+    for row in np.flatnonzero(empty):
+        reasons[row].append("fewer than two training rows had weight, so this is the global model")
+    if bounds is None:
+        for found in reasons:
+            found.append("the error on changes was not measured")
+        return reasons
+    for row in np.flatnonzero(~(bounds <= tolerance)):
+        reasons[row].append(
+            f"the error on changes may reach {bounds[row]:.3g}, above the tolerance of {tolerance:.3g}"
+            if np.isfinite(bounds[row])
+            else "too few probe rows to bound the error on changes; give more probe_rows"
+        )
     return reasons
+
+
+def _add_out_of_range(table: Table, values: np.ndarray, reasons: list[list[str]]) -> None:
+    """Add what no training row holds, a reason a cell."""
+    lowest, highest = table.quantiles[:, 0], table.quantiles[:, -1]
+    beyond = np.where(np.isnan(values), ~table.has_missing, (values < lowest) | (values > highest))
+    strange = np.where(table.is_category, values == UNKNOWN, beyond)
+    for row, j in np.argwhere(strange).tolist():
+        column, value = table.columns[j], values[row, j]
+        if column.is_category:
+            reasons[row].append(f"{column.name} has a value never seen in training")
+        elif np.isnan(value):
+            reasons[row].append(f"{column.name} is missing, which it never was in training")
+        elif value < lowest[j]:
+            least = column.show_amount(float(lowest[j]))
+            reasons[row].append(f"{column.name} is below all training rows (from {least})")
+        else:
+            most = column.show_amount(float(highest[j]))
+            reasons[row].append(f"{column.name} is above all training rows (up to {most})")

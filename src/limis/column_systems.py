@@ -32,21 +32,32 @@ class Added(NamedTuple):
 
 @in_parallel
 def solve_columns(
-    weights: Lines, grams: Lines, moments: Lines, added: Added, own_grams: Lines, own_moments: Lines, slopes: np.ndarray
+    weights: Lines,
+    grams: Lines,
+    moments: Lines,
+    added: Added,
+    own_grams: Lines,
+    own_moments: Lines,
+    slopes: np.ndarray,
+    touched: np.ndarray,
 ) -> None:
-    """Write the slopes, (rows, features), of rows that weigh the training rows so.
+    """Write the slopes of rows that weigh the training rows so, and which features some change moved: (rows, features).
 
     grams, moments : every training row's part in the systems, (training rows, cells) and (training rows, features).
     own_grams, own_moments : the parts of changes of the explained rows themselves, a line each, or no lines at all.
     """
     for row in prange(len(slopes)):
-        gram, moment = added.gram.copy(), added.moment.copy()
+        gram, moment = np.zeros_like(added.gram), np.zeros_like(added.moment)
         for place in range(weights.starts[row], weights.starts[row + 1]):
             other, weight = weights.places[place], weights.sizes[place]
             _add_line(grams, other, weight, gram)
             _add_line(moments, other, weight, moment)
+        touched[row] = False
+        _mark_touched(gram, added.width, touched[row])
+        gram += added.gram
+        moment += added.moment
         if len(own_grams.starts) > 1:
-            _add_own(gram, moment, added.width, own_grams, own_moments, row)
+            _add_own(gram, moment, added.width, own_grams, own_moments, row, touched[row])
         cell = feature = 0
         for size in added.width:
             solved = _solve(gram[cell : cell + size * size].reshape(size, size), moment[feature : feature + size])
@@ -61,13 +72,31 @@ def _add_line(lines: Lines, line: int, weight: float, total: np.ndarray) -> None
 
 
 @compiled
+def _mark_touched(gram: np.ndarray, width: np.ndarray, touched: np.ndarray) -> None:
+    """Mark the features that meet themselves somewhere: those that some change moved."""
+    cell = feature = 0
+    for size in width:
+        for place in range(size):
+            if gram[cell + place * (size + 1)] > 0:
+                touched[feature + place] = True
+        cell, feature = cell + size * size, feature + size
+
+
+@compiled
 def _add_own(
-    gram: np.ndarray, moment: np.ndarray, width: np.ndarray, own_grams: Lines, own_moments: Lines, row: int
+    gram: np.ndarray,
+    moment: np.ndarray,
+    width: np.ndarray,
+    own_grams: Lines,
+    own_moments: Lines,
+    row: int,
+    touched: np.ndarray,
 ) -> None:
     """Add the row's own changes of each column: steps may be shorter, which makes them no less true of the row."""
     theirs, their_moment = np.zeros_like(gram), np.zeros_like(moment)
     _add_line(own_grams, row, 1.0, theirs)
     _add_line(own_moments, row, 1.0, their_moment)
+    _mark_touched(theirs, width, touched)
     cell = feature = 0
     for size in width:
         square, line = slice(cell, cell + size * size), slice(feature, feature + size)
@@ -100,14 +129,3 @@ def _solve(system: np.ndarray, target: np.ndarray) -> np.ndarray:
             target[i] -= system[k, i] * target[k]
         target[i] /= system[i, i]
     return target
-
-
-@in_parallel
-def find_touched(weights: Lines, squares: Lines, touched: np.ndarray) -> None:
-    """Mark in ``touched``, (rows, features), what some weighted row has in ``squares``, (training rows, features)."""
-    for row in prange(len(touched)):
-        for place in range(weights.starts[row], weights.starts[row + 1]):
-            if weights.sizes[place] > 0:
-                other = weights.places[place]
-                for at in range(squares.starts[other], squares.starts[other + 1]):
-                    touched[row, squares.places[at]] = True

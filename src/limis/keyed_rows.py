@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numba import prange
+
+from limis.threads import in_parallel
 
 # Odd numbers without a pattern: what they multiply spreads over all bits.
 _SPREAD, _STIR = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
@@ -76,14 +79,24 @@ def row_keys(values: np.ndarray) -> np.ndarray:
     >>> (keys[:, None] == keys).astype(int).tolist()
     [[1, 1, 0, 0, 0], [1, 1, 0, 0, 0], [0, 0, 1, 0, 0], [0, 0, 0, 1, 1], [0, 0, 0, 1, 1]]
     """
-    keys = np.zeros(len(values), dtype=np.uint64)
-    for column in values.T:
-        # One NaN, one zero.
-        bits = (np.where(np.isnan(column), np.nan, column) + 0.0).view(np.uint64)
-        keys = (keys ^ bits ^ (bits >> np.uint64(32))) * _SPREAD
-        keys = (keys ^ (keys >> np.uint64(29))) * _STIR
-        keys ^= keys >> np.uint64(32)
+    # One NaN, one zero.
+    plain = np.where(np.isnan(values), np.nan, values) + 0.0
+    keys = np.empty(len(values), dtype=np.uint64)
+    _write_keys(np.ascontiguousarray(plain).view(np.uint64), keys)
     return keys
+
+
+@in_parallel
+def _write_keys(bits: np.ndarray, keys: np.ndarray) -> None:
+    half, less, spread, stir = np.uint64(32), np.uint64(29), _SPREAD, _STIR
+    for row in prange(len(bits)):
+        key = np.uint64(0)
+        for column in range(bits.shape[1]):
+            own = bits[row, column]
+            key = (key ^ own ^ (own >> half)) * spread
+            key = (key ^ (key >> less)) * stir
+            key ^= key >> half
+        keys[row] = key
 
 
 def _equal(rows: np.ndarray, others: np.ndarray) -> np.ndarray:

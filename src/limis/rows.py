@@ -94,16 +94,20 @@ class TrainingRows:
 
         A table read from a file has text where training had categories, and numbers where a text is missing in all.
         """
-        if frame.dtypes.equals(self.frame.dtypes):
+        if frame.dtypes.tolist() == self._dtypes:
             return frame
         return pd.DataFrame({name: in_type_of(frame[name], seen) for name, seen in self.frame.items()}, frame.index)
 
-    @property
+    @cached_property
+    def _dtypes(self) -> list[Any]:
+        return self.frame.dtypes.tolist()
+
+    @cached_property
     def overall_mean(self) -> float:
         """Mean output over the training rows."""
         return float(np.average(self.outputs, weights=self.sample_weight))
 
-    @property
+    @cached_property
     def output_deviation(self) -> float:
         """Standard deviation of the outputs: the yardstick of every tolerance."""
         largest = float(np.abs(self.outputs).max())

@@ -16,6 +16,7 @@ import torch
 
 from limis.around import carry, look_around
 from limis.changes import ColumnSystems
+from limis.column_systems import Lines
 from limis.copies import ChangedCopies
 from limis.retrieval import Retriever
 from limis.retrieval.finding import Groups
@@ -31,8 +32,8 @@ from limis.two_scales_on_device import (
     metric_shares,
     on_device,
 )
-from limis.walk import GlobalFit, LocalFits, as_sparse
-from limis.weighting.learned import estimator_inputs
+from limis.walk import GlobalFit, LocalFits
+from limis.weighting.learned import seen_by_estimators
 from limis.weighting.level import LevelMetric
 
 PENALTY = 0.001  # on the slopes, in shares of the mean square of a column's recorded changes
@@ -62,6 +63,7 @@ class TwoScales:
     level_metric: LevelMetric | None = None  # weighs the rows that the level rests on; None: the forest does
     device: str = "cpu"
     _features: np.ndarray | None = field(default=None, init=False, repr=False)
+    _heights: np.ndarray | None = field(default=None, init=False, repr=False)
     _places: np.ndarray | None = field(default=None, init=False, repr=False)
     _on_device: dict[str, tuple[Any, str, Any]] = field(default_factory=dict, init=False, repr=False)
 
@@ -86,13 +88,10 @@ class TwoScales:
         rows, weights, broad = self.rows(training, values)
         lonely = weights.max(axis=1) >= 1 - 1e-6
         if self.level_metric is not None:
-            here = self.level_metric.places(estimator_inputs(training.table, values).double().numpy())
+            here = self.level_metric.places(seen_by_estimators(training.table, values))
             weights = self.level_metric.shares(here, self._all_places(training)[rows], weights)
-        by_origin = self._by_origin(rows, weights)
-        slopes = self.slopes(training, broad, own)
-        touched = self.systems.touched(broad)
-        if own is not None:
-            touched |= own.touched(sp.eye_array(len(values), format="csr"))
+        by_origin = self.retriever.by_origin(rows, weights)
+        slopes, touched = self.slopes(training, broad, own)
         # The changes of all rows tell of a jump that no weighted row's change crossed.
         unknown = training.table.is_level & ~touched & ~(training.table.is_jump & (self.prior > 0))
         fits = self._with_level(training, values, (rows, weights), slopes, unknown, (by_origin, broad))
@@ -109,7 +108,7 @@ class TwoScales:
             here = on_device(training.table.features(values), self.device)
             return narrow.rows, narrow.shares(), self._rows_on_device(training).carried(here, narrow.rows, slopes)
         rows, share, broad = self.rows(training, values)
-        standard, carried = self.slopes(training, broad) / training.unit, np.empty_like(share)
+        standard, carried = self.slopes(training, broad)[0] / training.unit, np.empty_like(share)
         carry(self.all_features(training), rows, training.table.features(values), standard, carried)
         return torch.as_tensor(rows), torch.as_tensor(share), torch.as_tensor(carried)
 
@@ -120,7 +119,8 @@ class TwoScales:
     def nearest_on_device(self, training: TrainingRows, values: np.ndarray, most: int, index: LeafIndex) -> Nearest:
         """As `Retriever.nearest` finds them in an index."""
         inputs, used, own = self.retriever.asked(training, values)
-        return self._of_index(index).nearest(inputs, used, Groups(own, self.retriever.groups(training)), most)
+        near = self._of_index(index)
+        return near.nearest(near.leaves(inputs), used, Groups(own, self.retriever.groups(training)), most)
 
     def _of_index(self, index: LeafIndex) -> RetrieverOnDevice:
         like = self._retriever_on_device()
@@ -134,10 +134,11 @@ class TwoScales:
         groups = Groups(own, self.retriever.groups(training))
         retriever = self._retriever_on_device()
         n_level, n_slopes = self.candidates(training), min(self.n_candidates, len(training))
-        near = retriever.nearest(inputs, used, groups, max(n_level, n_slopes))
+        leaves = retriever.leaves(inputs)
+        near = retriever.nearest(leaves, used, groups, max(n_level, n_slopes))
         broad, marked = near.fewer(n_slopes), self.retriever.marked_index
         if marked is not None:
-            broad = self._of_index(marked).nearest(inputs, used, groups, n_slopes)
+            broad = self._of_index(marked).nearest(leaves, used, groups, n_slopes)
         return near.fewer(n_level), Nearest(retriever.origin[broad.rows], broad.weights)
 
     def _retriever_on_device(self) -> RetrieverOnDevice:
@@ -148,8 +149,7 @@ class TwoScales:
 
     def _rows_on_device(self, training: TrainingRows) -> LevelsOnDevice:
         def rows() -> LevelsOnDevice:
-            heights = self.all_outputs(training) * training.unit + training.overall_mean
-            return LevelsOnDevice(self.all_features(training), heights, self.device)
+            return LevelsOnDevice(self.all_features(training), self._all_heights(training), self.device)
 
         return self.kept("rows", rows)
 
@@ -161,7 +161,7 @@ class TwoScales:
         if self.level_metric is not None:
             metric = self.level_metric
             places = self.kept("places", lambda: on_device(self._all_places(training), device), metric)
-            here = on_device(metric.places(estimator_inputs(table, values).double().numpy()), device)
+            here = on_device(metric.places(seen_by_estimators(table, values)), device)
             share = metric_shares(here, places[narrow.rows], share, metric.power)
         slopes, touched = self._systems_on_device().slopes(broad, self.prior, PENALTY)
         slopes = slopes * training.unit
@@ -207,23 +207,32 @@ class TwoScales:
         if broad is not None and self.level_from == "slopes":
             return *_shares(*strongest(broad, self.candidates(training))), broad
         n_level, n_slopes = self.candidates(training), min(self.n_candidates, len(training))
-        marked = self.retriever.marked_index
+        retriever, marked = self.retriever, self.retriever.marked_index
         if broad is None and marked is not None:
-            broad = self._by_origin(*_shares(*self.retriever.nearest(training, values, n_slopes, marked)))
-        near = self.retriever.nearest(training, values, n_level if broad is not None else max(n_level, n_slopes))
+            near, alone = retriever.each_nearest(training, values, [(retriever.index, n_level), (marked, n_slopes)])
+            broad = retriever.by_origin(*_shares(*alone))
+        else:
+            most = n_level if broad is not None else max(n_level, n_slopes)
+            near = retriever.nearest(training, values, most)
         if broad is None:
-            broad = self._by_origin(*_shares(*_fewer(*near, n_slopes)))
+            broad = retriever.by_origin(*_shares(*_fewer(*near, n_slopes)))
         return *_shares(*_fewer(*near, n_level)), broad
 
-    def slopes(self, training: TrainingRows, broad: sp.csr_array, own: ColumnSystems | None = None) -> np.ndarray:
-        """Slopes of rows for which the training rows' changes count so: (rows, features), in feature units."""
-        return self.systems.slopes(_summing_to_one(broad), self.prior, PENALTY, own) * training.unit
+    def slopes(
+        self, training: TrainingRows, broad: sp.csr_array, own: ColumnSystems | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Slopes of rows for which the training rows' changes count so, and which features these moved.
+
+        (rows, features) both, in feature units.
+        """
+        slopes, touched = self.systems.slopes(_summing_to_one(broad), self.prior, PENALTY, own)
+        return slopes * training.unit, touched
 
     def with_options(self, **options: Any) -> TwoScales:
         """The same model with other options; what was worked out of its rows is kept."""
         assert not options.keys() & {"retriever", "copies"}
         found = replace(self, **options)
-        found._features = self._features  # noqa: SLF001 - of the same class, as below
+        found._features, found._heights = self._features, self._heights  # noqa: SLF001 - of the same class, as below
         found._on_device = self._on_device  # noqa: SLF001
         if found.level_metric is self.level_metric:
             found._places = self._places  # noqa: SLF001
@@ -238,10 +247,6 @@ class TwoScales:
             errors[row] = self.systems.standard_errors(weights, slopes, self.prior, PENALTY) * training.unit
         return errors
 
-    def _by_origin(self, rows: np.ndarray, weights: np.ndarray) -> sp.csr_array:
-        """Weights of training rows and copies, (rows, candidates), added up by training row: (rows, training rows)."""
-        return self.retriever.by_origin(as_sparse(rows, weights, len(self.retriever.origin)))
-
     def _with_level(
         self,
         training: TrainingRows,
@@ -252,9 +257,7 @@ class TwoScales:
         reported: tuple[sp.csr_array, sp.csr_array],
     ) -> LocalFits:
         rows, share = narrow
-        features, outputs = self.all_features(training), self.all_outputs(training)
-        outputs = outputs * training.unit + training.overall_mean
-        heights = outputs[rows]
+        features, heights = self.all_features(training), self._all_heights(training)[rows]
         means, spread, along = np.empty_like(slopes), np.empty_like(slopes), np.empty_like(share)
         look_around(features, rows, share, slopes, means, spread, along)
         levels = (heights * share).sum(axis=1)
@@ -292,10 +295,16 @@ class TwoScales:
         """Of training rows and copies, standardised."""
         return np.concatenate([training.standard_outputs, self.copies.outputs])
 
+    def _all_heights(self, training: TrainingRows) -> np.ndarray:
+        """The same in the outputs' own units."""
+        if self._heights is None:
+            self._heights = self.all_outputs(training) * training.unit + training.overall_mean
+        return self._heights
+
     def _all_places(self, training: TrainingRows) -> np.ndarray:
         if self._places is None:
             assert self.level_metric is not None
-            inputs = estimator_inputs(training.table, self._all_values(training)).double().numpy()
+            inputs = seen_by_estimators(training.table, self._all_values(training))
             self._places = self.level_metric.places(inputs)
         return self._places
 
@@ -343,9 +352,9 @@ def _leave_one_out(residuals: np.ndarray, share: np.ndarray) -> np.ndarray:
     return (share * (residuals / np.maximum(1 - share, 1e-3)) ** 2).sum(axis=1)
 
 
-def _summing_to_one(weights: sp.csr_array) -> sp.csr_array:
-    total = np.asarray(weights.sum(axis=1)).ravel()
-    share = sp.csr_array(weights.multiply(1 / np.where(total > 0, total, 1.0)[:, None]))
-    # In one order: else the sums made of them would round by how many rows are explained together.
-    share.sort_indices()
-    return share
+def _summing_to_one(weights: sp.csr_array) -> Lines:
+    """A row's weights in the order of the training rows, as shares."""
+    row = np.repeat(np.arange(weights.shape[0]), np.diff(weights.indptr))
+    total = np.bincount(row, weights.data, minlength=weights.shape[0])
+    shares = weights.data * (1 / np.where(total > 0, total, 1.0))[row]
+    return Lines(weights.indptr, weights.indices, shares)

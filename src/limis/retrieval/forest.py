@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.tree import DecisionTreeRegressor
 
-from limis.retrieval.walking import walk
+from limis.retrieval.walking import NODE, walk
 
 LEAF = -1
 TREES_AT_ONCE = 10
@@ -43,18 +44,25 @@ class Forest:
 
     def leaves(self, inputs: np.ndarray) -> np.ndarray:
         """The leaf each row falls into, for every tree: (rows, trees)."""
-        return self._walk(inputs, self.roots)
+        return np.ascontiguousarray(self._walk(inputs, self.roots).T)
 
     def leaves_by_tree(self, inputs: np.ndarray) -> Iterator[np.ndarray]:
         """The same, one tree after another, (rows,) each: of many rows not all of it is needed at once."""
         for some in np.array_split(self.roots, max(1, self.n_trees // TREES_AT_ONCE)):
-            yield from self._walk(inputs, some).T
+            yield from self._walk(inputs, some)
 
     def _walk(self, inputs: np.ndarray, roots: np.ndarray) -> np.ndarray:
-        ends = np.empty((len(inputs), len(roots)), dtype=np.int32)
+        ends = np.empty((len(roots), len(inputs)), dtype=np.int32)
         inputs = np.ascontiguousarray(inputs, dtype=np.float32)
-        walk(inputs, self.feature, self.threshold, self.left, self.right, roots, ends)
+        walk(inputs, self._nodes, roots, ends)
         return self.leaf_number[ends]
+
+    @cached_property
+    def _nodes(self) -> np.ndarray:
+        nodes = np.empty(len(self.feature), dtype=NODE)
+        for name in ("threshold", "feature", "left", "right"):
+            nodes[name] = getattr(self, name)
+        return nodes
 
 
 def grow_forest(

@@ -7,8 +7,8 @@ rows may lie far along the trend, which the slopes make up for, and are alike in
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,6 +20,7 @@ from limis.retrieval.finding import Groups, Held, find_nearest
 from limis.retrieval.forest import Forest, grow_forest
 from limis.retrieval.index import LeafIndex
 from limis.retrieval.levels import LevelMeans
+from limis.retrieval.origins import add_by_origin
 from limis.rows import TrainingRows
 
 N_TREES = 100
@@ -144,12 +145,20 @@ class Retriever:
         Of equal weights the lower row counts as the stronger. ``index`` is another than over all rows and copies, such
         as `marked_index`.
         """
+        return self.each_nearest(training, values, [(self.index if index is None else index, most)])[0]
+
+    def each_nearest(
+        self, training: TrainingRows, values: np.ndarray, wanted: Sequence[tuple[LeafIndex, int]]
+    ) -> list[tuple[np.ndarray, np.ndarray]]:
+        """The same in several indexes, of each so many."""
         inputs, used, own = self.asked(training, values)
-        rows, weights = np.zeros((len(values), most), dtype=np.int64), np.zeros((len(values), most))
-        shares = (self.index if index is None else index).shares
-        held, groups = Held(shares.indptr, shares.indices, shares.data), Groups(own, self.groups(training))
-        find_nearest(self.forest.leaves(inputs), used, held, groups, rows, weights)
-        return rows, weights
+        leaves, groups, found = self.forest.leaves(inputs), Groups(own, self.groups(training)), []
+        for index, most in wanted:
+            rows, weights = np.zeros((len(values), most), dtype=np.int64), np.zeros((len(values), most))
+            held = Held(index.shares.indptr, index.shares.indices, index.shares.data)
+            find_nearest(leaves, used, held, groups, rows, weights)
+            found.append((rows, weights))
+        return found
 
     def index_of_origins(self, wanted: np.ndarray) -> LeafIndex:
         """An index of the wanted training rows, (training rows,) bool, in which copies stand for their origins.
@@ -185,18 +194,14 @@ class Retriever:
             used[equal] = ~self.in_bag[training.distinct()[0][own[equal]]]
         return self.levels.inputs(training.table, values, left_out), used, own
 
-    def by_origin(self, weights: sp.csr_array) -> sp.csr_array:
-        """Weights of training rows and copies, added up by training row: (rows, training rows)."""
-        if len(self.origin) == len(self.in_bag):
-            return weights
-        collected = sp.csr_array(weights @ self._collecting)
-        collected.sort_indices()
-        return collected
-
-    @cached_property
-    def _collecting(self) -> sp.csr_array:
-        n_all = len(self.origin)
-        return sp.csr_array((np.ones(n_all), (np.arange(n_all), self.origin)), shape=(n_all, len(self.in_bag)))
+    def by_origin(self, rows: np.ndarray, weights: np.ndarray) -> sp.csr_array:
+        """Weights of rows and copies, (rows, candidates) both, added up by training row: (rows, training rows)."""
+        counts = np.empty(len(rows), dtype=np.int64)
+        places, sizes = np.empty(rows.shape, dtype=np.int64), np.empty(rows.shape)
+        add_by_origin(rows, weights, self.origin, counts, places, sizes)
+        kept = np.arange(rows.shape[1]) < counts[:, None]
+        starts = np.concatenate([[0], np.cumsum(counts)])
+        return sp.csr_array((sizes[kept], places[kept], starts), shape=(len(rows), len(self.in_bag)))
 
 
 def _trend(

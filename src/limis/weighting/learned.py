@@ -37,8 +37,13 @@ class LearnedSlopes:
 
 def estimator_inputs(table: Table, values: np.ndarray) -> torch.Tensor:
     """What estimators see of a row: numbers by rank with about unit variance, levels as they are: (rows, inputs)."""
+    return torch.as_tensor(seen_by_estimators(table, values), dtype=torch.float32)
+
+
+def seen_by_estimators(table: Table, values: np.ndarray) -> np.ndarray:
+    """The same as an array of float64 that holds float32's."""
     features = table.features(values)
     ranks = (table.ranks(values) - 0.5) * np.sqrt(12)
     numbers = ~table.is_level
     features[:, numbers] = np.nan_to_num(ranks[:, table.feature_column[numbers]])
-    return torch.as_tensor(features, dtype=torch.float32)
+    return features.astype(np.float32).astype(np.float64)
