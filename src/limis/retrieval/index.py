@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
+from limis.retrieval.finding import take_strongest
 from limis.retrieval.holding import hold_rows
 
 
@@ -78,17 +79,7 @@ class LeafIndex:
 
 def strongest(proximity: sp.csr_array, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Each query's ``k`` strongest rows in row order, padded with row 0 at weight 0: rows and weights (queries, k)."""
-    rows = np.zeros((proximity.shape[0], k), dtype=np.int64)
-    weights = np.zeros((proximity.shape[0], k))
-    counts = np.diff(proximity.indptr)
-    for query in range(proximity.shape[0]):
-        start, count = proximity.indptr[query], counts[query]
-        found = proximity.indices[start : start + count]
-        weight = proximity.data[start : start + count]
-        if count > k:
-            # A stable sort: ties go to the lower row number, whatever else is in the batch.
-            keep = np.sort(np.argsort(-weight, kind="stable")[:k])
-            found, weight = found[keep], weight[keep]
-        rows[query, : len(found)] = found
-        weights[query, : len(found)] = weight
+    rows, weights = np.zeros((proximity.shape[0], k), dtype=np.int64), np.zeros((proximity.shape[0], k))
+    # Of equal weights the lower row is the stronger, whatever else is in the batch.
+    take_strongest(proximity.indptr, proximity.indices, proximity.data, rows, weights)
     return rows, weights
