@@ -59,6 +59,9 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     )
     parser.add_argument("--device", default="cpu", help='of growth: where rows are explained, such as "cuda" (cpu)')
     parser.add_argument(
+        "--surrogate", default="ridge", choices=("ridge", "tree"), help="of growth: what explains a row (ridge)"
+    )
+    parser.add_argument(
         "--without-bounds",
         action="store_true",
         help="of growth: also with a forest grown on all rows, its leaves whole",
@@ -72,8 +75,9 @@ def run(args: argparse.Namespace) -> int:
     """Run the command."""
     if args.output_file is not None:
         check_output(args.output_file, (".json",))
-    if args.what != GROWTH and (args.sizes is not None or args.device != "cpu" or args.without_bounds):
-        raise InputError("--sizes, --device and --without-bounds are for growth: limis bench growth")
+    of_growth = args.sizes is not None or args.device != "cpu" or args.surrogate != "ridge" or args.without_bounds
+    if args.what != GROWTH and of_growth:
+        raise InputError("--sizes, --device, --surrogate and --without-bounds are for growth: limis bench growth")
     text = {TREES: _trees, GROWTH: _growth}.get(args.what, _explainers)(args)
     if args.output_file is not None:
         _write(args.output_file, text)
@@ -99,7 +103,8 @@ def _growth(args: argparse.Namespace) -> str:
     sizes = args.sizes or ((150, 180) if args.quick else growth.SIZES)
     lines = []
     scale = growth.TRIAL if args.quick else None
-    for line in growth.measure(sizes, args.device, scale, without_bounds=args.without_bounds):
+    how = {"surrogate": args.surrogate, "without_bounds": args.without_bounds}
+    for line in growth.measure(sizes, args.device, scale, **how):
         lines.append(line)
         print(growth.show(lines).iloc[[-1]].to_string(index=False, header=len(lines) == 1), flush=True)
         if args.output_file is not None:  # long runs are not lost
@@ -132,6 +137,7 @@ def _command(args: argparse.Namespace) -> str:
     words += [] if args.sizes is None else ["--sizes", *map(str, args.sizes)]
     words += [] if args.device == "cpu" else ["--device", args.device]
     words += [] if args.methods is None else ["--methods", *(f'"{name}"' for name in args.methods)]
+    words += [] if args.surrogate == "ridge" else ["--surrogate", args.surrogate]
     words += ["--without-bounds"] if args.without_bounds else []
     words += ["--profile"] if args.profile else []
     return " ".join([*words, "--quick"] if args.quick else words)

@@ -69,24 +69,29 @@ def resampled(n_rows: int, seed: int) -> tuple[pd.DataFrame, np.ndarray]:
 
 
 def measure(
-    sizes: Sequence[int], device: str = "cpu", scale: Scale | None = None, *, without_bounds: bool = False
+    sizes: Sequence[int],
+    device: str = "cpu",
+    scale: Scale | None = None,
+    *,
+    surrogate: str = "ridge",
+    without_bounds: bool = False,
 ) -> Iterator[dict[str, Any]]:
     """One line a size, as soon as it is known; ``without_bounds``: two, the second with a forest of all rows."""
     scale = scale or (Scale() if device == "cpu" else ON_ACCELERATOR)
     for n_rows in sizes:
         for bounded in (True, False) if without_bounds else (True,):
             with multiprocessing.get_context("spawn").Pool(1) as pool:
-                yield pool.apply(_measure_one, (n_rows, device, scale, bounded))
+                yield pool.apply(_measure_one, (n_rows, device, scale, surrogate, bounded))
 
 
-def _measure_one(n_rows: int, device: str, scale: Scale, bounded: bool) -> dict[str, Any]:
+def _measure_one(n_rows: int, device: str, scale: Scale, surrogate: str, bounded: bool) -> dict[str, Any]:
     if not bounded:
         retriever.MAX_FOREST_ROWS = n_rows  # of this process alone
     taught, labels = resampled(scale.taught, seed=1)
     model = HistGradientBoostingRegressor(max_iter=200, random_state=0).fit(taught, np.log1p(labels))
-    LimisExplainer(model, device=device).fit(resampled(scale.warm, seed=4)[0])
+    LimisExplainer(model, surrogate=surrogate, device=device).fit(resampled(scale.warm, seed=4)[0])
     (rows, _), (tests, _) = resampled(n_rows, seed=2), resampled(scale.explained, seed=3)
-    explainer = LimisExplainer(model, device=device, random_state=0)
+    explainer = LimisExplainer(model, surrogate=surrogate, device=device, random_state=0)
     started = time.perf_counter()
     explainer.fit(rows)
     fit_seconds = time.perf_counter() - started
@@ -102,6 +107,7 @@ def _measure_one(n_rows: int, device: str, scale: Scale, bounded: bool) -> dict[
         "rows": n_rows,
         "columns": rows.shape[1],
         "device": device,
+        "surrogate": surrogate,
         "bounded": bounded,
         "fit_seconds": fit_seconds,
         "explain_ms": 1000 * float(np.median(seconds)),
@@ -150,6 +156,7 @@ def show(lines: Sequence[dict[str, Any]]) -> pd.DataFrame:
             {
                 "training rows": f"{line['rows']:,}",
                 "device": line["device"],
+                "surrogate": line.get("surrogate", "ridge"),
                 "forest of": f"at most {retriever.MAX_FOREST_ROWS:,} rows" if line["bounded"] else "all rows",
                 "fit, s": f"{line['fit_seconds']:.0f}",
                 "explain, ms a row": f"{line['explain_ms']:.3g}",

@@ -25,10 +25,10 @@ the mean absolute difference between estimated and true coefficients, over those
 """
 
 GROWTH_NOTE = (
-    "The black box is a booster on 50,000 such rows. Trees of the retrieving forest grow on at most 100,000 rows, and "
-    "a leaf keeps at most 64; of more than a million rows a random million is used. Rows are explained in one call, "
-    "the black box's own time left out; NSE and skill on changes are those of 1,000 other rows. Everything was warm: "
-    "compiled, and the device awake."
+    "The black box is a booster on 50,000 such rows. A retrieving forest of at most 100,000 rows keeps at most 64 in a "
+    "leaf; of more than a million training rows a random million is used. Rows are explained in one call, the black "
+    "box's own time left out; NSE and skill on changes are those of 5,000 other rows, of which all sizes are asked the "
+    "same. Everything was warm: compiled, and the device awake."
 )
 NAMES = (
     *("data", "method", "estimator", "objective", "probes", "setting", "characteristics", "black box", "local model"),
