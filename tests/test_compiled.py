@@ -141,11 +141,21 @@ def test_tensors_grow_the_trees_that_compiled_code_grows(depth, on, trees, few_r
         np.testing.assert_allclose(getattr(found, part), getattr(expected, part), rtol=1e-9, atol=1e-12, err_msg=part)
 
 
+def test_tables_in_which_nothing_can_change_have_trees_without_splits():
+    alike = pd.DataFrame({"size": np.ones(300)})
+    fit = LimisExplainer(lambda rows: rows["size"] * 2, surrogate="tree", random_state=0).fit(alike)
+    expected = fit.explain(alike[:3]).local_predictions
+    base = fit.local_model_.base
+    base.device = "cpu:0"
+    pd.testing.assert_series_equal(fit.explain(alike[:3]).local_predictions, expected)
+
+
 def test_copies_stand_for_their_origins_where_these_are_looked_for(few_recorded, frame):
     training, retriever = few_recorded.training_, few_recorded.local_model_.retriever
     values = training.table.values(training.table.read(rows_of(frame)))
     wanted = np.arange(len(training)) % 3 == 0
-    rows, weights = retriever.nearest(training, values, 2000, retriever.index_of_origins(wanted))
+    index = retriever.index_of_recorded(np.concatenate([[0], np.cumsum(wanted)]))
+    rows, weights = retriever.nearest(training, values, 2000, index)
     collecting = np.zeros((len(retriever.origin), len(training)))
     collecting[np.arange(len(retriever.origin)), retriever.origin] = 1.0
     expected = (retriever.proximity(training, values) @ collecting) * wanted
@@ -293,7 +303,8 @@ def test_what_is_kept_on_a_device_follows_the_explainer(fitted, frame):
     model = fitted.local_model_
     fitted.to("cpu:0").explain(frame[:3])
     assert {device for _, device, _ in model._on_device.values()} == {"cpu:0"}
-    assert pickle.loads(pickle.dumps(model))._on_device == {}
+    copied = pickle.loads(pickle.dumps(model))
+    assert (copied._on_device, "_nodes" in vars(copied.retriever.forest)) == ({}, False)
     fitted.to("cpu")
     assert model._on_device == {}
     with pytest.raises(InputError, match="device is a name"):
@@ -303,6 +314,7 @@ def test_what_is_kept_on_a_device_follows_the_explainer(fitted, frame):
 DAMAGES = {
     "leaves without entries": {"leaves.data": lambda a: a[:0], "leaves.indices": lambda a: a[:0]},
     "copies cut short": {"copies.values": lambda a: a[:1]},
+    "levels of other columns": {"levels.sums": lambda a: a[:1], "levels.counts": lambda a: a[:1]},
     "no quantiles": {"quantiles": lambda a: a[:, :0]},
     "directions of other columns": {"level.directions": lambda a: a[:1]},
 }

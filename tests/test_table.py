@@ -359,6 +359,10 @@ def test_few_rows_of_every_type_are_read_as_many_are(dtype):
     table, values = learn(frame)
     for row in range(6):
         np.testing.assert_array_equal(table.values(frame.iloc[[row]]), values[[row]])
+    table, _ = learn(pd.DataFrame({"count": [1, 2, 3]}))
+    for cells in (pd.to_datetime(["2020-01-01"]), pd.to_timedelta([1], unit="h"), pd.Series([10**400], dtype=object)):
+        with pytest.raises(InputError, match="count"):
+            table.values(pd.DataFrame({"count": cells}))
     wide = pd.DataFrame({"code": [2**53 + 1, 2**53 + 3] * 3, "size": np.arange(6.0)})
     table, values = learn(wide, categorical_features=["code"])
     np.testing.assert_array_equal(table.values(wide.iloc[[0]]), values[[0]])

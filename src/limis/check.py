@@ -157,7 +157,7 @@ def fidelity_frame(
     columns["reasons"][:] = reasons
     # Named afterwards, by names that pandas knows: for one row, learning them takes as long as all the rest.
     frame = pd.DataFrame(dict(enumerate(columns.values())), index=index)
-    frame.columns = _names(tuple(columns))
+    frame.columns = _names(tuple(columns)).view()
     return frame
 
 

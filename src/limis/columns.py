@@ -6,6 +6,7 @@ import datetime as dt
 import math
 import os
 import re
+import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable
@@ -46,7 +47,7 @@ LARGEST_ROUNDED = 1e300
 DIGITS = 4  # that count: enough of most numbers
 ALL_DIGITS = 17  # no two floats agree in so many
 _USUAL_NUMBERS = {float, int, np.float64, np.float32, np.int64, np.int32}
-_USUAL = {*_USUAL_NUMBERS, str, bool, np.bool_, type(None), type(pd.NA)}
+_USUAL = {*_USUAL_NUMBERS, str, bool, np.bool_}
 _MIDNIGHT = re.compile(r" 00:00:00([+-]\d\d:\d\d)?$")
 
 
@@ -157,14 +158,15 @@ class Column:
 
     def value_of(self, cell: Any) -> float | None:
         """What `values` has for a cell of a usual type; None for any other."""
-        if type(cell) not in _USUAL:
-            return None
-        missing = cell is None or cell is pd.NA or cell != cell  # noqa: PLR0124 - so is NaN
+        if cell is None or cell is pd.NA:
+            return float(self._codes_of_levels.get(None, UNKNOWN)) if self.is_category else math.nan
         if self.is_category:
-            return float(self._codes_of_levels.get(None if missing else plain(cell), UNKNOWN))
-        if missing:
-            return math.nan
-        return float(cell) if type(cell) in _USUAL_NUMBERS and math.isfinite(cell) else None
+            # Not every NaN among categories counts as missing: that depends on the column's type.
+            usual = type(cell) in _USUAL and cell == cell  # noqa: PLR0124
+            return float(self._codes_of_levels.get(plain(cell), UNKNOWN)) if usual else None
+        if type(cell) not in _USUAL_NUMBERS or abs(cell) > sys.float_info.max:
+            return None
+        return float(cell)
 
     def _numbers(self, series: pd.Series) -> np.ndarray:
         return to_numbers(series, self.name, self.kind, self.zone)

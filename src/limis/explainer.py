@@ -108,7 +108,8 @@ class LimisExplainer(BaseEstimator):
     memory_limit : float, default=1.0
         GiB that the working arrays of one block of explanations may take.
     device : str, default="cpu"
-        Where estimators over all rows are trained and ridges on two scales are fitted, as torch names it ("cuda").
+        Where estimators over all rows are trained, and ridges and trees on two scales fitted, as torch names it
+        ("cuda").
     n_jobs : int, default=None
         Threads that grow the forest, as in scikit-learn; None takes all cores.
     random_state : int, default=0
@@ -669,8 +670,8 @@ class LimisExplainer(BaseEstimator):
     def to(self, device: str) -> LimisExplainer:
         """Explain on another device from now on, as torch names it: "cuda", or "cpu". A loaded explainer is on the CPU.
 
-        On an accelerator many rows are explained at a time, with the same results up to rounding. It fits ridges on two
-        scales; everything else stays on the CPU.
+        On an accelerator many rows are explained at a time, with the same results up to rounding. It fits ridges and
+        trees on two scales; everything else stays on the CPU.
         """
         check_is_fitted(self, "training_")
         if not isinstance(device, str):

@@ -148,7 +148,7 @@ class Explanations(DrawsItself):
         parts = self.fits.weighted_differences()
         starts = np.flatnonzero(np.diff(self.training.table.feature_column, prepend=-1))
         by_column = np.add.reduceat(parts, starts, axis=1)
-        return pd.DataFrame(by_column, index=self.index, columns=self.training.table.name_index)
+        return pd.DataFrame(by_column, index=self.index, columns=self.training.table.name_index.view())
 
     @property
     def base_values(self) -> pd.Series:

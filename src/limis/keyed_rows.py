@@ -9,6 +9,7 @@ from numba import prange
 
 from limis.threads import in_parallel
 
+ROWS_AT_ONCE = 100_000  # whose keys are made
 # Odd numbers without a pattern: what they multiply spreads over all bits.
 _SPREAD, _STIR = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
 
@@ -79,10 +80,12 @@ def row_keys(values: np.ndarray) -> np.ndarray:
     >>> (keys[:, None] == keys).astype(int).tolist()
     [[1, 1, 0, 0, 0], [1, 1, 0, 0, 0], [0, 0, 1, 0, 0], [0, 0, 0, 1, 1], [0, 0, 0, 1, 1]]
     """
-    # One NaN, one zero.
-    plain = np.where(np.isnan(values), np.nan, values) + 0.0
     keys = np.empty(len(values), dtype=np.uint64)
-    _write_keys(np.ascontiguousarray(plain).view(np.uint64), keys)
+    for start in range(0, len(values), ROWS_AT_ONCE):
+        block = slice(start, start + ROWS_AT_ONCE)
+        # One NaN, one zero.
+        plain = np.where(np.isnan(values[block]), np.nan, values[block]) + 0.0
+        _write_keys(np.ascontiguousarray(plain).view(np.uint64), keys[block])
     return keys
 
 

@@ -125,7 +125,7 @@ class Table:
 
     def values(self, frame: pd.DataFrame) -> np.ndarray:
         """One number an original column: the number, or the category's code (-1 for a level never seen)."""
-        if len(frame) <= FEW_ROWS and self._cells_are_plain:
+        if len(frame) <= FEW_ROWS and self._cells_are_plain and frame.columns.tolist() == self.source_names:
             found = [self._values_of(frame, row) for row in range(len(frame))]
             if found and all(values is not None for values in found):
                 return np.array(found, dtype=np.float64)
@@ -140,12 +140,15 @@ class Table:
         """The same of one row, cell by cell: columns cost more than few cells do. None where a cell is unusual."""
         try:
             row = frame.iloc[place]
-        except ValueError:  # Arrow does not put large integers beside other numbers
+        except (ValueError, OverflowError):  # Arrow does not put large integers beside other numbers
             return None
-        if row.dtype != object and self.is_category.any():
-            return None  # one type for all cells may have changed some
-        cells = zip(self.columns, row.to_numpy().tolist() if row.dtype != object else row.array, strict=True)
-        values = [column.value_of(cell) for column, cell in cells]
+        cells = row.array
+        if row.dtype != object:
+            # One type for all cells may have changed some; of numbers it has not.
+            if self.is_category.any() or not isinstance(row.dtype, np.dtype) or row.dtype.kind not in "fiu":
+                return None
+            cells = row.to_numpy().tolist()
+        values = [column.value_of(cell) for column, cell in zip(self.columns, cells, strict=True)]
         return None if None in values else values
 
     def ranks(self, values: np.ndarray) -> np.ndarray:

@@ -73,7 +73,7 @@ class TwoScales:
 
     def rows_at_once(self, training: TrainingRows, memory_limit: float) -> int:
         """As many as fit: of each there are its candidates, and some lines of features."""
-        if self._on_accelerator(training):
+        if self.on_accelerator(training):
             at_once = max(self.n_candidates, self.n_level) * training.features.shape[1]
             return max(1, min(ROWS_ON_DEVICE, CELLS_ON_DEVICE // at_once))
         a_row = 8 * (20 * max(self.n_candidates, self.n_level) + 20 * training.features.shape[1])
@@ -83,7 +83,7 @@ class TwoScales:
         self, training: TrainingRows, fallback: GlobalFit, values: np.ndarray, own: ColumnSystems | None = None
     ) -> LocalFits:
         """Slopes first; then the level that makes them fit the narrow rows."""
-        if own is None and self._on_accelerator(training):
+        if own is None and self.on_accelerator(training):
             return self._fit_on_device(training, fallback, values)
         rows, weights, broad = self.rows(training, values)
         lonely = weights.max(axis=1) >= 1 - 1e-6
@@ -102,7 +102,7 @@ class TwoScales:
 
         (rows, candidates) each, on the model's device; what is added is standardised.
         """
-        if self._on_accelerator(training):
+        if self.on_accelerator(training):
             narrow, broad = self._near_on_device(training, values)
             slopes, _ = self._systems_on_device().slopes(broad, self.prior, PENALTY)
             here = on_device(training.table.features(values), self.device)
@@ -112,15 +112,21 @@ class TwoScales:
         carry(self.all_features(training), rows, training.table.features(values), standard, carried)
         return torch.as_tensor(rows), torch.as_tensor(share), torch.as_tensor(carried)
 
-    def _on_accelerator(self, training: TrainingRows) -> bool:
+    def on_accelerator(self, training: TrainingRows) -> bool:
         """Whether this model is one that is fitted there."""
         return self.device != "cpu" and self.slope_weighting is None and training.every is None
 
-    def nearest_on_device(self, training: TrainingRows, values: np.ndarray, most: int, index: LeafIndex) -> Nearest:
-        """As `Retriever.nearest` finds them in an index."""
+    def nearest_recorded(
+        self, training: TrainingRows, values: np.ndarray, most: int, record_starts: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The strongest training rows that have records, and their weights: (rows, most) both."""
+        index = self.retriever.index_of_recorded(record_starts)
+        if not self.on_accelerator(training):
+            return self.retriever.nearest(training, values, most, index)
         inputs, used, own = self.retriever.asked(training, values)
-        near = self._of_index(index)
-        return near.nearest(near.leaves(inputs), used, Groups(own, self.retriever.groups(training)), most)
+        there = self._of_index(index)
+        near = there.nearest(there.leaves(inputs), used, Groups(own, self.retriever.groups(training)), most)
+        return near.rows.cpu().numpy(), near.weights.cpu().numpy()
 
     def _of_index(self, index: LeafIndex) -> RetrieverOnDevice:
         like = self._retriever_on_device()

@@ -18,7 +18,7 @@ from sklearn.tree import DecisionTreeRegressor
 from limis.retrieval.walking import NODE, walk
 
 LEAF = -1
-TREES_AT_ONCE = 10
+TREES_AT_ONCE = 20  # a thread each
 
 
 @dataclass
@@ -56,6 +56,9 @@ class Forest:
         inputs = np.ascontiguousarray(inputs, dtype=np.float32)
         walk(inputs, self._nodes, roots, ends)
         return self.leaf_number[ends]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: part for name, part in self.__dict__.items() if name != "_nodes"}
 
     @cached_property
     def _nodes(self) -> np.ndarray:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -44,7 +45,7 @@ class Retriever:
     origin: np.ndarray  # (training rows + copies,) the training row each one stands for
     marked_index: LeafIndex | None = None  # over those that stand for marked training rows alone
     _groups: np.ndarray | None = field(default=None, init=False, repr=False)
-    _of_origins: tuple[np.ndarray, LeafIndex] | None = field(default=None, init=False, repr=False)
+    _recorded: tuple[np.ndarray, LeafIndex] | None = field(default=None, init=False, repr=False)
 
     @classmethod
     def fit(
@@ -160,20 +161,24 @@ class Retriever:
             found.append((rows, weights))
         return found
 
-    def index_of_origins(self, wanted: np.ndarray) -> LeafIndex:
-        """An index of the wanted training rows, (training rows,) bool, in which copies stand for their origins.
+    def index_of_recorded(self, record_starts: np.ndarray) -> LeafIndex:
+        """An index of the training rows that have records, in which copies stand for their origins.
 
-        The last one made is kept.
+        record_starts : (training rows + 1,) where each row's records begin. The last index made is kept.
         """
-        if self._of_origins is not None and np.array_equal(self._of_origins[0], wanted):
-            return self._of_origins[1]
+        if self._recorded is not None and self._recorded[0] is record_starts:
+            return self._recorded[1]
         shares = self.index.shares
         origin = self.origin[shares.indices]
-        held = wanted[origin]
+        held = (np.diff(record_starts) > 0)[origin]
         starts = np.concatenate([[0], np.cumsum(held)])[shares.indptr]
         index = LeafIndex(sp.csr_array((shares.data[held], origin[held], starts), shape=shares.shape))
-        self._of_origins = (wanted, index)
+        self._recorded = (record_starts, index)
         return index
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What can be made again need not travel.
+        return {**self.__dict__, "_groups": None, "_recorded": None}
 
     def groups(self, training: TrainingRows) -> np.ndarray:
         """The group of equal training rows that each row or copy stands for: (training rows + copies,)."""
@@ -196,11 +201,13 @@ class Retriever:
 
     def by_origin(self, rows: np.ndarray, weights: np.ndarray) -> sp.csr_array:
         """Weights of rows and copies, (rows, candidates) both, added up by training row: (rows, training rows)."""
-        counts = np.empty(len(rows), dtype=np.int64)
-        places, sizes = np.empty(rows.shape, dtype=np.int64), np.empty(rows.shape)
+        # In the type that sparse matrices have: else they are copied once more.
+        counts = np.empty(len(rows), dtype=np.int32)
+        places, sizes = np.empty(rows.shape, dtype=np.int32), np.empty(rows.shape)
         add_by_origin(rows, weights, self.origin, counts, places, sizes)
         kept = np.arange(rows.shape[1]) < counts[:, None]
-        starts = np.concatenate([[0], np.cumsum(counts)])
+        starts = np.zeros(len(rows) + 1, dtype=np.int32)
+        np.cumsum(counts, out=starts[1:])
         return sp.csr_array((sizes[kept], places[kept], starts), shape=(len(rows), len(self.in_bag)))
 
 

@@ -211,7 +211,6 @@ def _pack_retriever(retriever: Retriever) -> tuple[dict[str, Any], Arrays]:
     arrays["in_bag"] = np.packbits(retriever.in_bag)
     arrays["origin"] = retriever.origin
     arrays["levels.sums"], arrays["levels.counts"] = np.concatenate(levels.sums), np.concatenate(levels.counts)
-    arrays["levels.sizes"] = np.array([len(sums) for sums in levels.sums])
     return {"overall": levels.overall}, arrays
 
 
@@ -224,7 +223,10 @@ def _unpack_retriever(described: dict[str, Any], arrays: Arrays, training: Train
     origin = arrays["origin"]
     if len(origin) != n_rows or (origin < 0).any() or (origin >= len(training)).any():
         raise ValueError("the retrieved rows are not those of the training rows")
-    ends = np.cumsum(arrays["levels.sizes"])[:-1]
+    sizes = [len(column.levels) if column.is_category else 0 for column in training.table.columns]
+    if not sum(sizes) == len(arrays["levels.sums"]) == len(arrays["levels.counts"]):
+        raise ValueError("the means of levels are not those of the table's levels")
+    ends = np.cumsum(sizes)[:-1]
     sums, counts = (np.split(arrays[f"levels.{name}"], ends) for name in ("sums", "counts"))
     levels = LevelMeans(sums, counts, **checked(LevelMeans, {"overall": described["overall"]}))
     marked = None

@@ -12,15 +12,15 @@ import torch
 
 from limis.changes import ColumnSystems
 from limis.errors import InputError
-from limis.retrieval.index import LeafIndex, strongest
+from limis.retrieval.index import strongest
 from limis.rows import TrainingRows
 from limis.surrogate.tree import LocalTrees, fit_local_trees
-from limis.trees.carried import CarriedChanges, Rows
+from limis.trees.carried import CarriedChanges, Known, Rows
 from limis.trees.inputs import TreeInputs
 from limis.trees.on_device import CELLS_AT_ONCE, Binned, CarriedOnDevice, grow
 from limis.two_scales import TwoScales
 from limis.two_scales_on_device import on_device
-from limis.walk import SMALL_BLOCK, GlobalFit, LocalFits, LocalModel
+from limis.walk import SMALL_BLOCK, GlobalFit, LocalFits, LocalModel, blocks
 
 RecordsFrom = Literal["forest", "slopes"]
 
@@ -125,11 +125,9 @@ class TreeModel:
     depth: int = 3
 
     def rows_at_once(self, training: TrainingRows, memory_limit: float) -> int:
-        """As many as the base takes, but few: their surrogates take more room."""
-        if self.carried is not None and self._on_accelerator:
-            cells = 2 ** (self.depth - 1) * int(self.inputs.bins.count.sum())
-            return max(1, min(CELLS_AT_ONCE // cells, self.base.rows_at_once(training, memory_limit)))
-        return min(SMALL_BLOCK, self.base.rows_at_once(training, memory_limit))
+        """As many as the base takes; on a CPU few, as their surrogates take more room."""
+        most = self.base.rows_at_once(training, memory_limit)
+        return most if self._on_accelerator(training) else min(SMALL_BLOCK, most)
 
     def fit(
         self, training: TrainingRows, fallback: GlobalFit, values: np.ndarray, own: ColumnSystems | None = None
@@ -138,91 +136,85 @@ class TreeModel:
         return self.grow(training, self.base.fit(training, fallback, values, own), values)
 
     def grow(self, training: TrainingRows, base: LocalFits, values: np.ndarray) -> TreeFits:
-        """The trees on finished fits of the base."""
-        if self.carried is None:
-            return self._on_rows(training, base)
-        if self._on_accelerator:
-            return self._on_device(training, base, values)
-        near = self._with_records(training, base, values)
-        points = 1 + 2 * near[0].shape[1] * max(1.0, self.carried.per_row)
-        size = max(1, int(POINT_BYTES / (points * len(self.inputs.kept))))
-        parts = [
-            self._on_changes(training, base, values, near, slice(start, start + size))
-            for start in range(0, len(values), size)
-        ]
+        """The trees on finished fits of the base, as many at a time as there is room for their points."""
+        near, n_points = self._near(training, base, values)
+        on_accelerator = self._on_accelerator(training)
+        if on_accelerator:
+            features_a_point = len(self.inputs.kept) / (1 if self.carried is None else len(training.table.columns))
+            cells = 2 ** (self.depth - 1) * int(self.inputs.bins.count.sum())
+            size = CELLS_AT_ONCE // int(max(cells, n_points * features_a_point))
+        elif self.carried is None:
+            size = len(values)  # their points are the training rows themselves
+        else:
+            size = int(POINT_BYTES / (n_points * len(self.inputs.kept)))
+        parts = []
+        for block in blocks(len(values), max(1, size)):
+            fits, chosen = base.part(np.arange(len(values))[block]), (near[0][block], near[1][block])
+            if on_accelerator:
+                parts.append(self._on_device(training, fits, values[block], chosen))
+            elif self.carried is None:
+                sample = _Sample(self.inputs.row_bins, training.outputs, *chosen)
+                parts.append(self._grown(fits, sample, MIN_ROWS_IN_LEAF))
+            else:
+                parts.append(self._on_changes(training, fits, values[block], chosen))
         return TreeFits.join(parts)
 
     def standard_errors(self, training: TrainingRows, fits: LocalFits) -> np.ndarray:  # noqa: ARG002
         """Trees have none."""
         raise InputError("a tree has no coefficients, so there are no intervals of them; read its rules()")
 
-    def _with_records(
+    def _near(
         self, training: TrainingRows, base: LocalFits, values: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """The strongest rows whose changes were recorded, and their weights: (rows, candidates) both."""
-        most = self._n_records(training)
+    ) -> tuple[tuple[np.ndarray, np.ndarray], float]:
+        """The rows that trees rest on, and their weights, (rows, candidates) both; and how many points that is about.
+
+        They are the base's or, for trees on changes, the strongest whose changes were recorded.
+        """
+        if self.carried is None:
+            near = strongest(base.weights, int(np.diff(base.weights.indptr).max(initial=1)))
+            return near, near[0].shape[1]
+        per_row = max(1.0, self.carried.per_row)
+        most = min(int(np.clip(MOST_RECORDS / per_row, 8, 64)), len(training))
         if self.records_from == "forest":
-            return self._two_scales.retriever.nearest(training, values, most, self._record_index)
-        weights = sp.csr_array(base.slope_weights.multiply(self._recorded[None, :]))
-        weights.eliminate_zeros()
-        return strongest(weights, most)
+            assert isinstance(self.base, TwoScales)  # changes are recorded for two scales alone
+            near = self.base.nearest_recorded(training, values, most, self.carried.starts)
+        else:
+            recorded = np.diff(self.carried.starts) > 0
+            weights = sp.csr_array(base.slope_weights.multiply(recorded[None, :]))
+            weights.eliminate_zeros()
+            near = strongest(weights, most)
+        return near, 1 + 2 * most * per_row
 
-    def _n_records(self, training: TrainingRows) -> int:
-        """How many rows' changes a tree is fitted on, at most."""
-        assert self.carried is not None
-        return min(int(np.clip(MOST_RECORDS / max(1.0, self.carried.per_row), 8, 64)), len(training))
+    def _on_accelerator(self, training: TrainingRows) -> bool:
+        """Whether these trees are grown there: where the base is fitted there, and there is something to grow on."""
+        has_points = self.carried is None or len(self.carried.columns) > 0
+        return has_points and isinstance(self.base, TwoScales) and self.base.on_accelerator(training)
 
-    @property
-    def _two_scales(self) -> TwoScales:
-        assert isinstance(self.base, TwoScales)  # changes are recorded for two scales alone
-        return self.base
-
-    @property
-    def _recorded(self) -> np.ndarray:
-        """Which training rows' changes were recorded: (training rows,) bool."""
-        assert self.carried is not None
-        return np.diff(self.carried.starts) > 0
-
-    @property
-    def _record_index(self) -> LeafIndex:
-        return self._two_scales.retriever.index_of_origins(self._recorded)
-
-    @property
-    def _on_accelerator(self) -> bool:
-        """Whether these trees are grown there."""
-        return self.records_from == "forest" and isinstance(self.base, TwoScales) and self.base.device != "cpu"
-
-    def _on_device(self, training: TrainingRows, base: LocalFits, values: np.ndarray) -> TreeFits:
-        """As `_on_changes`, on the device of the base."""
-        two_scales = self._two_scales
-        device = two_scales.device
-
-        def carried() -> CarriedOnDevice:
-            assert self.carried is not None
-            return CarriedOnDevice(self.carried, training.features.numpy(), training.table.is_category, device)
-
-        held = two_scales.kept("carried", carried, self.carried)
-        near = two_scales.nearest_on_device(training, values, self._n_records(training), self._record_index)
-        features = training.table.features(values)
-        own = Rows(self.inputs.bins_of(features), training.table.ranks(values), features)
-        points = held.points(own, near, base.predictions(), base.coefficients, self.reach)
-        grown = grow(points, held.binned, on_device(own.bins, device), self.depth, MIN_IN_LEAF)
+    def _on_device(
+        self, training: TrainingRows, base: LocalFits, values: np.ndarray, near: tuple[np.ndarray, np.ndarray]
+    ) -> TreeFits:
+        assert isinstance(self.base, TwoScales)
+        device, carried = self.base.device, self.carried
+        if carried is None:
+            binned = self.base.kept("binned", lambda: Binned.of_rows(self.inputs, device), self.inputs)
+            points = binned.points(*near, on_device(training.outputs, device))
+            nowhere = torch.zeros((len(values), len(self.inputs.kept)), dtype=torch.uint8, device=device)
+            grown = grow(points, binned, nowhere, self.depth, MIN_ROWS_IN_LEAF)
+        else:
+            kept, is_category = training.features.numpy(), training.table.is_category
+            held = self.base.kept("carried", lambda: CarriedOnDevice(carried, kept, is_category, device), carried)
+            features = training.table.features(values)
+            own = Rows(self.inputs.bins_of(features), training.table.ranks(values), features)
+            known = Known(base.predictions(), base.coefficients, *near)
+            points = held.points(own, known, self.reach)
+            grown = grow(points, held.binned, on_device(own.bins, device), self.depth, MIN_IN_LEAF)
         return self._told(base, grown.trees, grown.residual, grown.spread)
 
     def _on_changes(
-        self,
-        training: TrainingRows,
-        base: LocalFits,
-        values: np.ndarray,
-        near: tuple[np.ndarray, np.ndarray],
-        block: slice,
+        self, training: TrainingRows, base: LocalFits, values: np.ndarray, near: tuple[np.ndarray, np.ndarray]
     ) -> TreeFits:
         assert self.carried is not None
-        fits = base.part(np.arange(len(values))[block])
-        rows, weights = near[0][block], near[1][block]
-        points = self.carried.carry(
-            training, values[block], (rows, weights), fits.predictions(), fits.coefficients, self.reach
-        )
+        points = self.carried.carry(training, values, near, base.predictions(), base.coefficients, self.reach)
         n, width, n_features = points.bins.shape
         sample = _Sample(
             points.bins.reshape(n * width, n_features),
@@ -230,20 +222,7 @@ class TreeModel:
             np.arange(n * width).reshape(n, width),
             points.weights,
         )
-        return self._grown(fits, sample, MIN_IN_LEAF)
-
-    def _on_rows(self, training: TrainingRows, base: LocalFits) -> TreeFits:
-        rows, weights = strongest(base.weights, int(np.diff(base.weights.indptr).max(initial=1)))
-        if isinstance(self.base, TwoScales) and self.base.device != "cpu":
-            device = self.base.device
-            binned = self.base.kept("binned", lambda: Binned.of_rows(self.inputs, device), self.inputs)
-            outputs = self.base.kept("outputs", lambda: on_device(training.outputs, device), training)
-            nowhere = torch.zeros((len(rows), len(self.inputs.kept)), dtype=torch.uint8, device=device)
-            points = binned.points(rows, weights, outputs)
-            grown = grow(points, binned, nowhere, self.depth, MIN_ROWS_IN_LEAF)
-            return self._told(base, grown.trees, grown.residual, grown.spread)
-        sample = _Sample(self.inputs.row_bins, training.outputs, rows, weights)
-        return self._grown(base, sample, MIN_ROWS_IN_LEAF)
+        return self._grown(base, sample, MIN_IN_LEAF)
 
     def _grown(self, base: LocalFits, sample: _Sample, min_in_leaf: int) -> TreeFits:
         trees = fit_local_trees(*sample, depth=self.depth, min_samples_leaf=min_in_leaf)

@@ -1,8 +1,7 @@
 """Trees on an accelerator: what `limis.trees.carrying` and `limis.surrogate.growing` do, done to many rows at a time.
 
 A point is a row to explain with one column changed, so only that column's bins are written down: in every other feature
-it stands in the row's own bin. Sums are of whole numbers, so that they are the same in any order: a tree is the same,
-bit for bit, in whatever batch it is grown.
+it stands in the row's own bin. Sums are of whole numbers, so that they are the same in any order.
 """
 
 from __future__ import annotations
@@ -16,13 +15,13 @@ import torch
 
 from limis.surrogate.growing import PURE, SMALLEST, TIE
 from limis.surrogate.tree import LocalTrees
-from limis.trees.carried import CarriedChanges, Ragged, Rows
+from limis.trees.carried import CarriedChanges, Known, Ragged, Rows
 from limis.trees.carrying import OTHER_LEVEL
 from limis.trees.inputs import TreeInputs
-from limis.two_scales_on_device import Nearest, on_device
+from limis.two_scales_on_device import on_device
 
 CELLS_AT_ONCE = 2**26  # of histograms: each takes some 100 bytes
-BITS = 60  # that a sum of whole numbers may take
+BITS = 60  # that a sum of whole numbers may take; sums over several features wrap around, and their differences do not
 
 
 class Points(NamedTuple):
@@ -75,21 +74,21 @@ class CarriedOnDevice:
         bins = Written(carried.value_bins, carried.inputs.row_bins, device)
         self.binned = Binned(bins, Layout.of(carried.inputs.bins.count, carried.inputs.column, device))
 
-    def points(self, own: Rows, near: Nearest, levels: np.ndarray, slopes: np.ndarray, reach: float) -> Points:
+    def points(self, own: Rows, known: Known, reach: float) -> Points:
         """As `CarriedChanges.carry` makes them: the row itself, then two points a record of a near row."""
         n_columns = len(self.is_category)
-        n_records = (self.starts[near.rows + 1] - self.starts[near.rows]) * (near.weights > 0)
+        height, slope, near, near_weight = (on_device(part, self.device) for part in known)
+        n_records = (self.starts[near + 1] - self.starts[near]) * (near_weight > 0)
         sizes = torch.cat([torch.ones_like(n_records[:, :1]), 2 * n_records], dim=1).flatten()
         line = torch.repeat_interleave(torch.arange(len(sizes), device=self.device), sizes)
         within = torch.arange(len(line), device=self.device) - (sizes.cumsum(0) - sizes)[line]
-        query, place = line // (1 + near.rows.shape[1]), line % (1 + near.rows.shape[1])
+        query, place = line // (1 + near.shape[1]), line % (1 + near.shape[1])
         itself, place = place == 0, (place - 1).clamp(min=0)
-        row, weight = near.rows[query, place], near.weights[query, place]
+        row, weight = near[query, place], near_weight[query, place]
         record = torch.where(itself, 0, self.starts[row] + within // 2)
         forward = within % 2 == 0
         column = torch.where(itself, n_columns, self.columns[record])
 
-        height, slope = on_device(levels, self.device), on_device(slopes, self.device)
         # From the row's own value to where the record begins, which read backwards is where it ended.
         begins = self.features.start(~forward, record, row, column)
         which, feature, number = self.features.spread(begins, column)
@@ -102,7 +101,7 @@ class CarriedOnDevice:
         at = column.clamp(max=n_columns - 1)
         other = torch.where(forward, self.row_ranks[row, at], self.ranks[record])
         nearness = self._nearness(on_device(own.ranks, self.device)[query, at], other, self.is_category[at], reach)
-        weights = torch.where(itself, near.weights.sum(dim=1)[query], weight * nearness)
+        weights = torch.where(itself, near_weight.sum(dim=1)[query], weight * nearness)
         start = self.binned.written.start(forward, record, row, column)
         found = Points(query, column, start, height[query] + told, weights)
         kept = weights > 0
