@@ -37,6 +37,7 @@ NOISE = 0.05  # of a column's standard deviation, for columns of many values
 MANY_VALUES = 50
 ROUNDS = 5
 RESAMPLES = 1000
+BLUE = "#1a66c9"
 
 
 @dataclass(frozen=True)
@@ -183,15 +184,19 @@ def draw(lines: Sequence[dict[str, Any]]) -> Figure:
         "fit, s": "fit_seconds",
         "explain, ms a row": "explain_ms",
         "peak memory, GiB": "peak_gib",
-        "NSE and skill": "nse",
+        "NSE and skill, 95% intervals": "nse",
     }
     figure, axes = panels(list(shown), share_y=False)
     for ax, measured in zip(axes[0], shown.values(), strict=True):
-        ax.plot(table["rows"], table[measured], color="#1a66c9", marker="o")
+        ax.plot(table["rows"], table[measured], color=BLUE, marker="o")
         ax.set_xscale("log")
         ax.set_xlabel("training rows")
         ax.set_ylim(0, 1.15 * max(table[measured].max(), 1e-9) if measured != "nse" else 1.05)
-    axes[0, -1].plot(table["rows"], table["skill"], color="#1a66c9", marker="s", linestyle="--")
-    axes[0, -1].annotate("NSE", (table["rows"].iloc[0], table["nse"].iloc[0] - 0.1))
-    axes[0, -1].annotate("skill", (table["rows"].iloc[0], table["skill"].iloc[0] - 0.1))
+    fidelity = axes[0, -1]
+    for name, line, marker in (("skill", "--", "s"), ("absolute_skill", ":", "D")):
+        fidelity.plot(table["rows"], table[name], color=BLUE, marker=marker, linestyle=line)
+        fidelity.fill_between(table["rows"], *zip(*table[f"{name}_interval"], strict=True), color=BLUE, alpha=0.15)
+    words = {"nse": ("NSE", -0.12), "skill": ("in squares", -0.18), "absolute_skill": ("in absolute values", 0.05)}
+    for name, (text, above) in words.items():
+        fidelity.annotate(text, (table["rows"].iloc[0], table[name].iloc[0] + above))
     return figure
