@@ -10,6 +10,7 @@ import torch
 
 import limis
 from limis import InputError, LimisExplainer, changes
+from limis.around import Heights, Near, around
 from limis.blackbox import connect
 from limis.changes import RecordedChanges, lines_of
 from limis.datasets import make_synthetic
@@ -20,7 +21,7 @@ from limis.training import ProbeRows, fitting
 from limis.training import slopes as slope_training
 from limis.training.levels import train_level
 from limis.training.slopes import train_slopes
-from limis.two_scales import _reach, _shares
+from limis.two_scales import _shares
 from limis.weighting.learned import estimator_inputs
 from limis.weighting.level import LevelMetric
 
@@ -191,11 +192,26 @@ def test_level_and_slopes_are_told_apart_and_add_up():
 
 
 def test_slopes_carry_the_level_only_as_far_as_they_hold_on_the_narrow_rows():
-    share = np.full((3, 4), 0.25)
-    along = np.array([[-2.0, -1.0, 1.0, 2.0]] * 3)
-    told = _reach(along, along * np.array([[0.5], [-1.0], [3.0]]), share)
-    np.testing.assert_allclose(told, [0.5, 0.0, 1.0])
-    np.testing.assert_array_equal(_reach(np.zeros((1, 4)), along[:1], share[:1]), [0.0])
+    along = np.array([[-2.0, -1.0, 1.0, 2.0]] * 4)
+    heights = 7 + along * np.array([[0.5], [-1.0], [3.0], [1.0]])
+    slopes = np.array([[1.0], [1.0], [1.0], [0.0]])
+    near, share, here = np.arange(16).reshape(4, 4), np.full((4, 4), 0.25), np.full((4, 1), 3.0)
+
+    def found_around(most, told):
+        return around(Heights(along.reshape(16, 1), heights.ravel()), Near(near, share), here, slopes, most, told)
+
+    found = found_around(1.0, True)
+    np.testing.assert_allclose(found.reach, [0.5, 0.0, 1.0, 0.0])
+    np.testing.assert_allclose(found_around(0.7, True).reach, [0.5, 0.0, 0.7, 0.0])
+    np.testing.assert_allclose(found_around(0.7, False).reach, 0.7)
+    np.testing.assert_allclose([found.levels, found.feature_means[:, 0]], [[7.0] * 4, [0.0] * 4], atol=1e-12)
+    np.testing.assert_allclose(found.feature_spread, np.sqrt(2.5))
+    left_out = ((1 - found.reach) * slopes[:, 0] * here[:, 0])[:, None]
+    for told, missed in (
+        (found.spread_mean_square, heights - 7),
+        (found.residual_mean_square, heights - 7 - slopes * along + left_out),
+    ):
+        np.testing.assert_allclose(told, ((missed / 0.75) ** 2).mean(axis=1))
 
 
 def test_contributions_start_at_the_mean_of_the_narrow_rows():
@@ -255,14 +271,15 @@ def test_learned_directions_tell_which_near_rows_say_how_high(tmp_path):
 def test_shares_fall_with_the_distance_along_the_directions_and_rise_with_the_forests_weights():
     metric = LevelMetric(np.ones((2, 1)), 2.0)
     weights = np.array([[0.6, 0.3, 0.1, 0.0], [0.0, 0.0, 0.0, 0.0]])
-    equally_far = metric.shares(np.zeros((2, 1)), np.zeros((2, 4, 1)), weights)
+    near = np.array([[0, 1, 2, 3], [3, 2, 1, 0]])
+    equally_far = metric.shares(np.zeros((2, 1)), np.zeros((4, 1)), near, weights)
     np.testing.assert_allclose(equally_far, [[36 / 46, 9 / 46, 1 / 46, 0.0], [0.0, 0.0, 0.0, 0.0]])
-    places = np.array([[[3.0], [0.0], [0.5], [0.0]]])
-    apart = metric.shares(np.zeros((1, 1)), places, weights[:1])[0]
+    places = np.array([[3.0], [0.0], [0.5], [0.0]])
+    apart = metric.shares(np.zeros((1, 1)), places, near[:1], weights[:1])[0]
     assert apart[0] < equally_far[0, 0] < 1
     assert apart[1] > equally_far[0, 1]
     # However far from all of them, a row rests on several.
-    far_out = metric.shares(np.full((1, 1), 1e4), places, weights[:1])[0]
+    far_out = metric.shares(np.full((1, 1), 1e4), places, near[:1], weights[:1])[0]
     np.testing.assert_allclose(far_out, equally_far[0], atol=0.01)
 
 

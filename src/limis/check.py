@@ -55,10 +55,13 @@ class ChangeBound:
         """The bound where no probe row could be asked: infinite."""
         return cls(unit, np.zeros(4), 0.0, float("inf"), 0)
 
-    def bound(self, fits: LocalFits) -> np.ndarray:
-        """(rows,); infinite where too few probe rows could be asked to say anything."""
+    def bound(self, fits: LocalFits, effective: np.ndarray | None = None) -> np.ndarray:
+        """(rows,); infinite where too few probe rows could be asked to say anything.
+
+        ``effective`` are the fits' effective rows, where they are known.
+        """
         # Not a matrix product: its rounding would depend on how many rows are explained together.
-        logarithm = (known_signs(fits, self.unit) * self.slopes).sum(axis=1) + self.intercept
+        logarithm = (known_signs(fits, self.unit, effective) * self.slopes).sum(axis=1) + self.intercept
         return self.factor * self.unit * np.exp(logarithm)
 
     def to_dict(self) -> dict[str, Any]:
@@ -79,7 +82,7 @@ class ChangeBound:
         return cls(data["unit"], np.array(data["slopes"]), data["intercept"], factor, data["measured_on"])
 
 
-def known_signs(fits: LocalFits, unit: float) -> np.ndarray:
+def known_signs(fits: LocalFits, unit: float, effective: np.ndarray | None = None) -> np.ndarray:
     """What an explanation shows of its own quality: (rows, 4), on log scales, in units of the outputs' deviation."""
     tiny = 1e-9
     return np.column_stack(
@@ -87,7 +90,7 @@ def known_signs(fits: LocalFits, unit: float) -> np.ndarray:
             np.log(np.sqrt(fits.residual_mean_square) / unit + tiny),
             np.log(np.sqrt(fits.spread_mean_square) / unit + tiny),
             np.log(np.sqrt((fits.coefficients**2).sum(axis=1)) / unit + tiny),
-            np.log(effective_rows(fits) + 1),
+            np.log((effective_rows(fits) if effective is None else effective) + 1),
         ]
     )
 
@@ -140,16 +143,18 @@ def fidelity_frame(
     index: pd.Index,
 ) -> pd.DataFrame:
     """One line an explanation; what could not be known is left out, not filled in."""
-    residual, spread = fits.residual_mean_square, fits.spread_mean_square
+    residual, spread, effective = fits.residual_mean_square, fits.spread_mean_square, effective_rows(fits)
     columns: dict[str, Any] = {}
     if outputs is not None:
         columns["error"] = np.abs(fits.predictions() - outputs)
     columns["neighbourhood_error"] = np.sqrt(residual)
     bounds = None
     if bound is not None:
-        bounds = columns["change_error_bound"] = bound.bound(fits if bound_fits is None else bound_fits)
+        other = None if bound_fits is fits else bound_fits
+        bounds = bound.bound(fits, effective) if other is None else bound.bound(other)
+        columns["change_error_bound"] = bounds
     columns["gain"] = 1 - np.divide(residual, spread, out=np.ones_like(residual), where=spread > 0)
-    columns["effective_rows"] = effective_rows(fits)
+    columns["effective_rows"] = effective
     reasons = _reasons(fits.empty, bounds, tolerance)
     _add_out_of_range(table, values, reasons)
     columns["trusted"] = np.array([not found for found in reasons])

@@ -6,7 +6,6 @@ import datetime as dt
 import math
 import os
 import re
-import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable
@@ -164,9 +163,13 @@ class Column:
             # Not every NaN among categories counts as missing: that depends on the column's type.
             usual = type(cell) in _USUAL and cell == cell  # noqa: PLR0124
             return float(self._codes_of_levels.get(plain(cell), UNKNOWN)) if usual else None
-        if type(cell) not in _USUAL_NUMBERS or abs(cell) > sys.float_info.max:
+        if type(cell) not in _USUAL_NUMBERS:
             return None
-        return float(cell)
+        try:
+            number = float(cell)
+        except OverflowError:
+            return None
+        return None if math.isinf(number) else number
 
     def _numbers(self, series: pd.Series) -> np.ndarray:
         return to_numbers(series, self.name, self.kind, self.zone)

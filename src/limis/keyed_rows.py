@@ -46,13 +46,8 @@ class KeyedRows:
 
     def first_equal_to(self, values: np.ndarray) -> np.ndarray:
         """The place of the first row that equals each given row in all columns, -1 where none does: (rows,)."""
-        keys = row_keys(values)
-        at = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
-        found = np.where(self.keys[at] == keys, self.places[at], -1)
-        differ = np.flatnonzero((found >= 0) & ~_equal(values, self.values[found]))
-        for row in differ:  # hardly ever: another row has the same key
-            _, equal = self.equal_to(values[[row]])
-            found[row] = equal[0] if len(equal) else -1
+        found = np.empty(len(values), dtype=np.int64)
+        _find_first(self.values, self.keys, self.places, values, row_keys(values), found)
         return found
 
     def distinct(self) -> tuple[np.ndarray, np.ndarray]:
@@ -87,6 +82,29 @@ def row_keys(values: np.ndarray) -> np.ndarray:
         plain = np.where(np.isnan(values[block]), np.nan, values[block]) + 0.0
         _write_keys(np.ascontiguousarray(plain).view(np.uint64), keys[block])
     return keys
+
+
+@in_parallel
+def _find_first(
+    values: np.ndarray,
+    keys: np.ndarray,
+    places: np.ndarray,
+    asked: np.ndarray,
+    asked_keys: np.ndarray,
+    found: np.ndarray,
+) -> None:
+    """Write the place of the first row that equals each asked one, of all with its key, or -1."""
+    for row in prange(len(asked)):
+        found[row] = -1
+        at = np.searchsorted(keys, asked_keys[row])
+        while found[row] < 0 and at < len(keys) and keys[at] == asked_keys[row]:
+            equal = True
+            for column in range(asked.shape[1]):
+                own, other = asked[row, column], values[places[at], column]
+                equal &= own == other or (np.isnan(own) and np.isnan(other))
+            if equal:
+                found[row] = places[at]
+            at += 1
 
 
 @in_parallel

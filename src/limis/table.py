@@ -39,6 +39,7 @@ class Table:
     from_array: bool
     scaling: Scaling
     quantiles: np.ndarray = field(repr=False)  # (columns, QUANTILES); rows of categories are unused
+    _known_columns: pd.Index | None = field(default=None, init=False, repr=False, compare=False)
 
     @classmethod
     def learn(
@@ -94,6 +95,8 @@ class Table:
 
     def read(self, X: Any) -> pd.DataFrame:
         """Check a table against the one learned: same columns, any order; extra ones are left out."""
+        if isinstance(X, pd.DataFrame) and X.columns.is_(self._known_columns) and len(X) > 0:
+            return X
         X = from_polars(X)
         frame = as_frame(X)
         if len(frame) == 0:
@@ -107,6 +110,7 @@ class Table:
             frame.columns = pd.Index(self.source_names)
             return frame
         if list(frame.columns) == self.source_names:
+            self._known_columns = frame.columns  # parts of one frame have the same, and need no second look
             return frame
         missing = [name for name in self.source_names if name not in frame.columns]
         if len(missing) == len(self.source_names):
@@ -125,11 +129,14 @@ class Table:
 
     def values(self, frame: pd.DataFrame) -> np.ndarray:
         """One number an original column: the number, or the category's code (-1 for a level never seen)."""
-        if len(frame) <= FEW_ROWS and self._cells_are_plain and frame.columns.tolist() == self.source_names:
+        if len(frame) <= FEW_ROWS and self._cells_are_plain and self._in_order(frame):
             found = [self._values_of(frame, row) for row in range(len(frame))]
             if found and all(values is not None for values in found):
                 return np.array(found, dtype=np.float64)
         return np.column_stack([column.values(frame) for column in self.columns])
+
+    def _in_order(self, frame: pd.DataFrame) -> bool:
+        return frame.columns.is_(self._known_columns) or frame.columns.tolist() == self.source_names
 
     @cached_property
     def _cells_are_plain(self) -> bool:

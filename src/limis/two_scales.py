@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from limis.around import carry, look_around
+from limis.around import Heights, Near, around, carry
 from limis.changes import ColumnSystems
 from limis.column_systems import Lines
 from limis.copies import ChangedCopies
@@ -87,14 +87,15 @@ class TwoScales:
             return self._fit_on_device(training, fallback, values)
         rows, weights, broad = self.rows(training, values)
         lonely = weights.max(axis=1) >= 1 - 1e-6
+        features = training.table.features(values)
         if self.level_metric is not None:
-            here = self.level_metric.places(seen_by_estimators(training.table, values))
-            weights = self.level_metric.shares(here, self._all_places(training)[rows], weights)
+            here = self.level_metric.places(seen_by_estimators(training.table, values, features))
+            weights = self.level_metric.shares(here, self._all_places(training), rows, weights)
         by_origin = self.retriever.by_origin(rows, weights)
         slopes, touched = self.slopes(training, broad, own)
         # The changes of all rows tell of a jump that no weighted row's change crossed.
         unknown = training.table.is_level & ~touched & ~(training.table.is_jump & (self.prior > 0))
-        fits = self._with_level(training, values, (rows, weights), slopes, unknown, (by_origin, broad))
+        fits = self._with_level(training, features, (rows, weights), slopes, unknown, (by_origin, broad))
         return _with_fallback(fits, fallback, lonely | (weights.sum(axis=1) <= 0))
 
     def lessons(self, training: TrainingRows, values: np.ndarray) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -256,39 +257,25 @@ class TwoScales:
     def _with_level(
         self,
         training: TrainingRows,
-        values: np.ndarray,
+        here: np.ndarray,
         narrow: tuple[np.ndarray, np.ndarray],
         slopes: np.ndarray,
         unknown: np.ndarray,
         reported: tuple[sp.csr_array, sp.csr_array],
     ) -> LocalFits:
         rows, share = narrow
-        features, heights = self.all_features(training), self._all_heights(training)[rows]
-        means, spread, along = np.empty_like(slopes), np.empty_like(slopes), np.empty_like(share)
-        look_around(features, rows, share, slopes, means, spread, along)
-        levels = (heights * share).sum(axis=1)
-        deviations = heights - levels[:, None]
-        reach = np.full(len(values), self.reach)
+        known = Heights(self.all_features(training), self._all_heights(training))
         # Of several classes slopes hold alike for all: else what one class loses no other would gain.
-        if training.every is None:
-            reach = np.minimum(_reach(along, deviations, share), reach)
-        features_here = training.table.features(values)
-        left_out = (1 - reach) * (slopes * (features_here - means)).sum(axis=1)
-        residuals = deviations - along + left_out[:, None]
+        found = around(known, Near(rows, share), here, slopes, self.reach, told=training.every is None)
         return LocalFits(
-            features=features_here,
+            features=here,
             coefficients=slopes,
-            feature_means=means,
-            feature_spread=spread,
-            levels=levels,
-            reach=reach,
-            residual_mean_square=_leave_one_out(residuals, share),
-            spread_mean_square=_leave_one_out(deviations, share),
-            unknown=unknown & (training.table.is_jump | (means <= 0)),
-            empty=np.zeros(len(values), dtype=bool),
+            unknown=unknown & (training.table.is_jump | (found.feature_means <= 0)),
+            empty=np.zeros(len(here), dtype=bool),
             weights=reported[0],
             slope_weights=reported[1],
-            scale=np.ones(len(values)),
+            scale=np.ones(len(here)),
+            **found._asdict(),
         )
 
     def all_features(self, training: TrainingRows) -> np.ndarray:
@@ -341,21 +328,6 @@ def _fewer(rows: np.ndarray, weights: np.ndarray, most: int) -> tuple[np.ndarray
 def _shares(rows: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The same rows, and their shares of the weight: (rows, candidates) both."""
     return rows, weights / np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
-
-
-def _reach(along: np.ndarray, deviations: np.ndarray, share: np.ndarray) -> np.ndarray:
-    """How much of the way from the narrow rows' mean to a row its slopes hold, in [0, 1]: (rows,).
-
-    As much as they tell of the narrow rows themselves: where these are far and the black box bends, slopes that are
-    right at the row lead astray on that way.
-    """
-    told = (share * along * deviations).sum(axis=1)
-    return np.clip(told / np.maximum((share * along**2).sum(axis=1), 1e-300), 0.0, 1.0)
-
-
-def _leave_one_out(residuals: np.ndarray, share: np.ndarray) -> np.ndarray:
-    """Weighted mean square of the residuals, each row left out of the mean in turn."""
-    return (share * (residuals / np.maximum(1 - share, 1e-3)) ** 2).sum(axis=1)
 
 
 def _summing_to_one(weights: sp.csr_array) -> Lines:

@@ -20,7 +20,7 @@ from limis.trees.carrying import OTHER_LEVEL
 from limis.trees.inputs import TreeInputs
 from limis.two_scales_on_device import on_device
 
-CELLS_AT_ONCE = 2**26  # of histograms: each takes some 100 bytes
+CELLS_AT_ONCE = 2**26  # of histograms, or bins of points: each takes some 100 bytes
 BITS = 60  # that a sum of whole numbers may take; sums over several features wrap around, and their differences do not
 
 

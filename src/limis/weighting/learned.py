@@ -40,9 +40,9 @@ def estimator_inputs(table: Table, values: np.ndarray) -> torch.Tensor:
     return torch.as_tensor(seen_by_estimators(table, values), dtype=torch.float32)
 
 
-def seen_by_estimators(table: Table, values: np.ndarray) -> np.ndarray:
-    """The same as an array of float64 that holds float32's."""
-    features = table.features(values)
+def seen_by_estimators(table: Table, values: np.ndarray, features: np.ndarray | None = None) -> np.ndarray:
+    """The same as an array of float64 that holds float32's; ``features`` are the rows' own, where they are known."""
+    features = table.features(values) if features is None else features.copy()
     ranks = (table.ranks(values) - 0.5) * np.sqrt(12)
     numbers = ~table.is_level
     features[:, numbers] = np.nan_to_num(ranks[:, table.feature_column[numbers]])

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numba import prange
 
-from limis.threads import compiled
+from limis.threads import compiled, in_parallel
 
 # Far out the kernel falls like this power of the distance, not exponentially: a row unlike all others still rests on
 # several.
@@ -24,18 +25,38 @@ class LevelMetric:
         """Where rows given by the estimators' inputs stand along the directions: (rows, directions)."""
         return _along(inputs, self.directions)
 
-    def shares(self, own: np.ndarray, others: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Each candidate's share, from the places of rows and of their candidates, and the forest's weights.
+    def shares(self, own: np.ndarray, others: np.ndarray, near: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Each candidate's share, from the places of rows and of all candidates, and the forest's weights.
 
-        own : (rows, directions); others : (rows, candidates, directions); weights : (rows, candidates).
+        own : (rows, directions); others : (all candidates, directions); near, weights : (rows, candidates).
         """
-        known = weights > 0
-        apart = ((others - own[:, None, :]) ** 2).sum(axis=2)
-        logits = self.power * np.log(np.where(known, weights, 1.0)) - TAIL * np.log1p(apart / TAIL)
-        logits = np.where(known, logits, -np.inf)
-        highest = logits.max(axis=1, keepdims=True)
-        shares = np.exp(logits - np.where(np.isfinite(highest), highest, 0.0))
-        return shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-300)
+        shares = np.zeros(weights.shape)
+        _write_shares(own, others, near, weights, self.power, shares)
+        return shares
+
+
+@in_parallel
+def _write_shares(
+    own: np.ndarray, others: np.ndarray, near: np.ndarray, weights: np.ndarray, power: float, shares: np.ndarray
+) -> None:
+    """Write the shares into zeroed ``shares``; what has no weight has none."""
+    for row in prange(len(near)):
+        highest = -np.inf
+        for candidate in range(near.shape[1]):
+            weight = weights[row, candidate]
+            if weight > 0:
+                apart = 0.0
+                for direction in range(own.shape[1]):
+                    apart += (others[near[row, candidate], direction] - own[row, direction]) ** 2
+                shares[row, candidate] = power * np.log(weight) - TAIL * np.log1p(apart / TAIL)
+                highest = max(highest, shares[row, candidate])
+        total = 0.0
+        for candidate in range(near.shape[1]):
+            if weights[row, candidate] > 0:
+                shares[row, candidate] = np.exp(shares[row, candidate] - highest)
+                total += shares[row, candidate]
+        if total > 0:
+            shares[row] /= total
 
 
 @compiled
