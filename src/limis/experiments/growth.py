@@ -196,7 +196,7 @@ def draw(lines: Sequence[dict[str, Any]]) -> Figure:
     for name, line, marker in (("skill", "--", "s"), ("absolute_skill", ":", "D")):
         fidelity.plot(table["rows"], table[name], color=BLUE, marker=marker, linestyle=line)
         fidelity.fill_between(table["rows"], *zip(*table[f"{name}_interval"], strict=True), color=BLUE, alpha=0.15)
-    words = {"nse": ("NSE", -0.12), "skill": ("in squares", -0.18), "absolute_skill": ("in absolute values", 0.05)}
+    words = {"nse": ("NSE", -0.12), "skill": ("skill", -0.2), "absolute_skill": ("skill in absolute values", 0.05)}
     for name, (text, above) in words.items():
         fidelity.annotate(text, (table["rows"].iloc[0], table[name].iloc[0] + above))
     return figure
