@@ -328,7 +328,8 @@ def test_weights_name_the_rows_and_how_many_they_are_worth(awkward, plain):
 
 def test_fidelity_counts_the_trusted_and_draws_others_as_crosses(awkward):
     class EveryThird:
-        def bound(self, fits):
+        def bound(self, fits, effective):
+            assert len(effective) == len(fits.levels)
             return np.where(np.arange(len(fits.levels)) % 3, 9.0, 0.0)
 
     some = dataclasses.replace(awkward, bound=EveryThird(), tolerance=1.0)
