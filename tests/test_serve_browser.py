@@ -269,5 +269,6 @@ def test_a_visitor_without_the_token_is_asked_for_it(opened, serving, served_exp
         keep(page, "login")
         page.get_by_role("button", name="Enter").click()
         assert page.get_by_role("heading", level=1).inner_text() == "Row 2"
+        page.wait_for_load_state()  # else the value may be there before the script that looks at it
         page.get_by_role("textbox", name="age").fill("70")
         page.locator(".compare").wait_for()
