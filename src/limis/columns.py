@@ -161,7 +161,7 @@ class Column:
             return float(self._codes_of_levels.get(None, UNKNOWN)) if self.is_category else math.nan
         if self.is_category:
             # Not every NaN among categories counts as missing: that depends on the column's type.
-            usual = type(cell) in _USUAL and cell == cell  # noqa: PLR0124
+            usual = type(cell) in _USUAL and cell == cell  # noqa: PLR0124 - NaN alone differs from itself
             return float(self._codes_of_levels.get(plain(cell), UNKNOWN)) if usual else None
         if type(cell) not in _USUAL_NUMBERS:
             return None

@@ -230,7 +230,7 @@ class TwoScales:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Slopes of rows for which the training rows' changes count so, and which features these moved.
 
-        (rows, features) both, in feature units.
+        (rows, features) both; slopes in feature units.
         """
         slopes, touched = self.systems.slopes(_summing_to_one(broad), self.prior, PENALTY, own)
         return slopes * training.unit, touched
