@@ -1,4 +1,4 @@
-"""The paper's real data sets: what the loaders make of the raw files, and how those are found and checked."""
+"""Real data sets: what the loaders make of the raw files, and how those are found and checked."""
 
 import gzip
 import hashlib
@@ -15,14 +15,18 @@ import pytest
 
 from limis.datasets import (
     Dataset,
+    bike,
     blog,
     compare_with_paper,
     data_folder,
     facebook,
+    german,
     how_it_differs,
     load_adult,
+    load_bike,
     load_blog,
     load_facebook,
+    load_german,
     load_news,
     load_weather,
     news,
@@ -40,6 +44,8 @@ NEEDED = {
     "news": [news.FILE],
     "adult": [],
     "weather": [weather.FILE],
+    "german": [german.FILE],
+    "bike": [bike.FILE],
 }
 LOAD = {
     "blog": load_blog,
@@ -47,6 +53,8 @@ LOAD = {
     "news": load_news,
     "adult": load_adult,
     "weather": load_weather,
+    "german": load_german,
+    "bike": load_bike,
 }
 DAYS = ("sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday")
 CONTENTS = b"1,0.5\n2,3.0\n"
@@ -103,6 +111,8 @@ SHAPES = {
     "news": (39_644, 59),
     "adult": (48_842, 14),
     "weather": (112_925, 16),
+    "german": (1_000, 20),
+    "bike": (17_379, 12),
 }
 
 
@@ -120,7 +130,7 @@ def test_tables_are_whole(dataset):
 
 
 def test_regressions_are_all_numbers_and_counts_are_whole():
-    for name in ("blog", "facebook", "news"):
+    for name in ("blog", "facebook", "news", "bike"):
         need(name)
         data = load(name)
         assert data.task == "regression"
@@ -133,7 +143,7 @@ def test_regressions_are_all_numbers_and_counts_are_whole():
 
 @pytest.mark.parametrize(
     ("name", "mean", "sd"),
-    [("blog", 6.584, 36.872), ("facebook", 7.782, 38.728), ("news", 3395.380, 11626.951)],
+    [("blog", 6.584, 36.872), ("facebook", 7.782, 38.728), ("news", 3395.380, 11626.951), ("bike", 189.463, 181.388)],
 )
 def test_labels_stay_as_they_are(name, mean, sd):
     need(name)
@@ -183,6 +193,33 @@ def test_news_keeps_timedelta_and_drops_the_address():
     need("news")
     assert list(load("news").frame.columns[:2]) == ["timedelta", "n_tokens_title"]
     assert load("news").target.name == "shares"
+
+
+def test_german_reads_in_words():
+    need("german")
+    data = load("german")
+    assert data.task == "classification"
+    assert data.target.value_counts().to_dict() == {"good": 700, "bad": 300}
+    first = data.frame.loc[0]
+    assert (first["checking_status"], first["duration"], first["amount"]) == ("below 0 DM", 6, 1169)
+    assert (first["purpose"], first["age"], first["telephone"]) == ("radio or television", 67, "yes")
+    numbers = data.frame.select_dtypes("number")
+    assert len(numbers.columns) == 7
+    assert all(dtype == np.int64 for dtype in numbers.dtypes)
+    words = data.frame.drop(columns=numbers.columns)
+    assert not words.apply(lambda column: column.str.fullmatch(r"A\d+")).any(axis=None)
+    # As many words as UCI has codes in use: none share one.
+    assert words.nunique().tolist() == [4, 5, 10, 5, 5, 4, 3, 4, 3, 3, 4, 2, 2]
+
+
+def test_bike_keeps_nothing_that_gives_the_count_away():
+    need("bike")
+    frame = load("bike").frame
+    assert load("bike").target.name == "cnt"
+    assert not {"instant", "dteday", "casual", "registered"} & set(frame.columns)
+    working = frame["weekday"].between(1, 5) & (frame["holiday"] == 0)
+    assert (frame["workingday"] == working).all()
+    assert set(frame["hr"]) == set(range(24))
 
 
 def test_splits_are_disjoint_and_reproducible(dataset):
@@ -289,6 +326,8 @@ def test_a_damaged_file_is_told(tmp_path, name):
         (load_blog, "save https://archive.ics.uci.edu/static/public/304/blogfeedback.zip as "),
         (load_facebook, "no .*facebook/Features_Variant_1.csv .*set LIMIS_DATA to the folder that holds facebook/"),
         (load_news, r"as .*news/online\+news\+popularity.zip, or set LIMIS_DATA"),
+        (load_german, r"as .*german/statlog\+german\+credit\+data.zip, or set LIMIS_DATA"),
+        (load_bike, r"as .*bike/bike\+sharing\+dataset.zip, or set LIMIS_DATA"),
         (load_weather, '"Rain in Australia" from Kaggle .*, or set LIMIS_DATA to the folder that holds weather/'),
     ],
 )
