@@ -5,9 +5,11 @@ __version__ = "0.1.0"
 from limis.errors import BlackBoxError, InputError, LimisError, MissingExtraError, StoreError
 from limis.explainer import LimisExplainer
 from limis.explanation import Explanation, Explanations
+from limis.fidelity.audit import Audit, audit
 from limis.store import load
 
 __all__ = [
+    "Audit",
     "BlackBoxError",
     "Explanation",
     "Explanations",
@@ -17,5 +19,6 @@ __all__ = [
     "MissingExtraError",
     "StoreError",
     "__version__",
+    "audit",
     "load",
 ]

@@ -33,10 +33,11 @@ class ChangeBound:
     intercept: float
     factor: float
     measured_on: int  # calibration rows
+    reach: str = "any"  # how far the changes go that it holds for: to values of so many nearest training rows, or any
 
     @classmethod
     def learn(
-        cls, table: Table, fits: LocalFits, probes: ProbeRows, unit: float, rng: np.random.Generator
+        cls, table: Table, fits: LocalFits, probes: ProbeRows, unit: float, rng: np.random.Generator, reach: str = "any"
     ) -> ChangeBound:
         """Learn the bound from finished fits of probe rows whose moves the black box was asked about."""
         signs = known_signs(fits, unit)
@@ -48,7 +49,7 @@ class ChangeBound:
         floor = 1e-9 * unit + 1e-3 * np.median(errors[fitting])
         ridge = Ridge(alpha=1.0).fit(signs[fitting], np.log((errors[fitting] + floor) / unit))
         scores = errors[calibration] / unit / np.exp(ridge.predict(signs[calibration]))
-        return cls(unit, ridge.coef_, float(ridge.intercept_), conformal_quantile(scores, COVERAGE), len(calibration))
+        return cls(unit, ridge.coef_, float(ridge.intercept_), conformal_quantile(scores, COVERAGE), len(calibration), reach)
 
     @classmethod
     def unknown(cls, unit: float) -> ChangeBound:
@@ -73,13 +74,14 @@ class ChangeBound:
             "intercept": self.intercept,
             "factor": factor,
             "measured_on": self.measured_on,
+            "reach": self.reach,
         }
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> ChangeBound:
         """The inverse of `to_dict`."""
         factor = np.inf if data["factor"] is None else data["factor"]
-        return cls(data["unit"], np.array(data["slopes"]), data["intercept"], factor, data["measured_on"])
+        return cls(data["unit"], np.array(data["slopes"]), data["intercept"], factor, data["measured_on"], data["reach"])
 
 
 def known_signs(fits: LocalFits, unit: float, effective: np.ndarray | None = None) -> np.ndarray:

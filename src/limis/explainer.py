@@ -31,7 +31,7 @@ from limis.polars_frames import from_polars, is_polars
 from limis.queries import ask_about
 from limis.rows import TrainingRows
 from limis.table import Table
-from limis.training import ProbeRows, TrainingLog, split_probes
+from limis.training import AnsweredRows, MeasuringRows, ProbeRows, TrainingLog, split_probes
 from limis.training.fitting import TRAINED, WEIGHTINGS, FitOptions, Stage, check_device
 from limis.training.objectives import OBJECTIVES, Objective
 from limis.training.plans import plan_for
@@ -119,9 +119,12 @@ class LimisExplainer(BaseEstimator):
 
     Attributes
     ----------
+    skill_by_range_ : Series
+        Skill on single changes by law A (to values of training rows), by range: of the 10, 50, 200 and 1,000 nearest
+        rows, as far as those are a neighbourhood, and of any. Measured on probe rows that chose nothing, or on training
+        rows kept from their own fit where all probe rows rewarded. Absent when there is no model to ask.
     skill_ : float
-        Skill on changes, measured on probe rows that chose nothing, or on training rows kept from their own fit where
-        all probe rows rewarded. Absent when there is no model to ask.
+        That of the 200 nearest rows, or of the widest range below.
     nse_ : float
         Nash–Sutcliffe efficiency at the same rows.
     choices_ : DataFrame
@@ -308,11 +311,8 @@ class LimisExplainer(BaseEstimator):
         self.training_ = TrainingRows(table, black_box, frame, table.values(frame), known, weight, every)
         recorded = self._record_changes(rng) if self._on_two_scales else None
         self.global_fit_ = GlobalFit.of(self.training_)
-        kept = rng.permutation(len(probe_frame))[: MAX_CHOOSING + MAX_MEASURING]
-        probe_frame, probe_known = probe_frame.iloc[kept], probe_known[kept]
-        probe_every = None if probe_every is None else probe_every[kept]
-        probes = ProbeRows.ask(self.training_, probe_frame, probe_known, rng, probe_every)
-        choosing, measuring = self._divide(probes, rng)
+        held_out = AnsweredRows(probe_frame, probe_known, probe_every)
+        choosing, measuring = self._divide(held_out.part(rng.permutation(len(held_out))), rng)
         stage = Stage(self._options(), self.training_, self.global_fit_, choosing, rng).fit(recorded)
         self.local_model_: LocalModel = stage.model
         self.choices_ = stage.choices_frame(self.training_.unit)
@@ -333,27 +333,35 @@ class LimisExplainer(BaseEstimator):
         assert black_box.view is not None
         return black_box.view(known), known
 
-    def _measure(self, measuring: ProbeRows, rng: np.random.Generator) -> None:
+    def _measure(self, measuring: MeasuringRows, rng: np.random.Generator) -> None:
         """What the explanations are worth; of several classes each, and all together."""
-        for name in ("skill_", "nse_"):
+        for name in ("skill_", "skill_by_range_", "nse_"):
             if hasattr(self, name):
                 delattr(self, name)
         whole = self._whole()
         whole.measure(measuring, self.memory_limit, rng)
         self.bound_ = whole.bound
-        nse_, skill_ = whole.nse, whole.skill
+        nse_, skills = whole.nse, whole.skills
         for place, part in enumerate(self.by_class_.values()):
             part.measure(measuring.of_class(place), self.memory_limit, rng)
         parts = self.by_class_.values()
         # All classes together, those counting more whose outputs vary more.
-        if nse_ is not None and measuring.every is not None:
-            nse_ = pooled([part.nse for part in parts], measuring.every.var(axis=0))
-        if skill_ is not None and measuring.asked is not None and measuring.asked.every is not None:
-            skill_ = pooled([part.skill for part in parts], (measuring.asked.every**2).sum(axis=0))
+        if nse_ is not None and measuring.rows.every is not None:
+            nse_ = pooled([part.nse for part in parts], measuring.rows.every.var(axis=0))
+        if self.by_class_:
+            skills = {name: self._pooled_skill(name, part) for name, part in measuring.by_range.items()}
         if nse_ is not None:
             self.nse_ = nse_
-        if skill_ is not None:
-            self.skill_ = skill_
+        if skills:
+            self.skill_by_range_ = pd.Series(skills, name="skill").rename_axis("nearest rows")
+            self.skill_ = float(self.skill_by_range_.get(measuring.promised_range, np.nan))
+
+    def _pooled_skill(self, reach: str, measuring: ProbeRows) -> float:
+        """Skill of all classes together, those counting more whose outputs change more."""
+        assert measuring.asked is not None
+        assert measuring.asked.every is not None
+        skills = [part.skills.get(reach, np.nan) for part in self.by_class_.values()]
+        return pooled(skills, (measuring.asked.every**2).sum(axis=0))
 
     def _whole(self) -> OneOutput:
         """What explains the only output or, of several classes, the direction that all were chosen on."""
@@ -394,21 +402,25 @@ class LimisExplainer(BaseEstimator):
     def _options(self) -> FitOptions:
         return FitOptions(**{field.name: getattr(self, field.name) for field in fields(FitOptions)})
 
-    def _divide(self, probes: ProbeRows, rng: np.random.Generator) -> tuple[ProbeRows, ProbeRows]:
+    def _divide(self, held_out: AnsweredRows, rng: np.random.Generator) -> tuple[ProbeRows, MeasuringRows]:
         """Rows that choose and rows that measure: a number chosen for being high is no measurement.
 
         Where probe rows reward an estimator, as in the paper, all of them do. Training rows then measure: each is kept
         from its own fit, and none has rewarded.
         """
-        rewarded = self.weighting in TRAINED and plan_for(self.weighting, self.objective).probes == "held-out"
-        if not rewarded:
-            order = np.arange(len(probes))
-            choosing, measuring = np.split(order, [len(probes) - min(MAX_MEASURING, (len(probes) + 1) // 2)])
-            return probes.part(choosing), probes.part(measuring)
-        training = self.training_
-        places = np.sort(rng.permutation(len(training))[:MAX_MEASURING])
-        every = None if training.every is None else training.every[places]
-        return probes, ProbeRows.ask(training, training.frame.iloc[places], training.outputs[places], rng, every)
+        training, n = self.training_, min(len(held_out), MAX_CHOOSING + MAX_MEASURING)
+        if self.weighting in TRAINED and plan_for(self.weighting, self.objective).probes == "held-out":
+            choosing = held_out.part(np.arange(n))
+            every = None if training.every is None else training.every
+            measuring = AnsweredRows(training.frame, training.outputs, every)
+            measuring = measuring.part(np.sort(rng.permutation(len(training))[:MAX_MEASURING]))
+        else:
+            border = n - min(MAX_MEASURING, (n + 1) // 2)
+            choosing, measuring = held_out.part(np.arange(border)), held_out.part(np.arange(border, n))
+        asked = ProbeRows.ask(training, choosing.frame, choosing.outputs, rng, choosing.every)
+        # Questions that measure have a seed of their own: they are not drawn with anything that was fitted.
+        own = np.random.default_rng([self.random_state, 1])
+        return asked, MeasuringRows.ask(training, measuring.frame, measuring.outputs, measuring.every, own)
 
     # --- explain --------------------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from limis.local_view import Reason
 from limis.metrics import skill_on_changes
 from limis.polars_frames import to_polars
 from limis.rows import TrainingRows
-from limis.training.probes import ProbeRows
+from limis.training.measuring import MeasuringRows
 from limis.trees.view import Rule, rules
 from limis.walk import LocalFits, LocalModel
 
@@ -220,8 +220,9 @@ class Explanations(DrawsItself):
         return pd.DataFrame(both, index=self.index, columns=columns)
 
     def skill(self, model: Any = None, *, random_state: int = 0) -> float:
-        """Skill on changes of these explanations, measured: the black box is asked about moved rows.
+        """Skill on single changes to values of the 200 nearest training rows (law A): the black box is asked about them.
 
+        Of a short table, of the nearest 50, 10 or any. `limis.audit` measures more, by questions of another law too.
         ``model`` is needed only where the explainer has none to ask, as after loading without it.
         """
         training = self.training
@@ -230,7 +231,8 @@ class Explanations(DrawsItself):
         elif not training.black_box.can_be_asked:
             raise InputError("there is no model to ask about changes; pass it: skill(model)")
         outputs = training.black_box.outputs(self.frame) if self.outputs is None else self.outputs
-        probes = ProbeRows.ask(training, self.frame, outputs, np.random.default_rng(random_state))
+        asked = MeasuringRows.ask(training, self.frame, outputs, None, np.random.default_rng(random_state))
+        probes = asked.promised
         if probes.asked is None or not np.any(probes.asked.changes):
             raise InputError("no column of these rows can be moved so that the black box changes its answer")
         foreseen = self.fits.changes(probes.asked.rows, training.table.features(probes.asked.values))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from limis.check import ChangeBound
 from limis.progress import progress
 from limis.rows import TrainingRows
 from limis.training.choose import judge
-from limis.training.probes import ProbeRows
+from limis.training.measuring import MeasuringRows
 from limis.walk import GlobalFit, LocalFits, LocalModel, fit_locally
 
 MIN_MEASURING = 2
@@ -26,7 +26,7 @@ class OneOutput:
     local_model: LocalModel
     bound: ChangeBound | None = None
     nse: float | None = None
-    skill: float | None = None
+    skills: dict[str, float] = field(default_factory=dict)  # on changes, by range of law A
 
     def fits(
         self, values: np.ndarray, memory_limit: float, own: ColumnSystems | None = None, show: bool = False
@@ -42,15 +42,17 @@ class OneOutput:
                 bar.update(len(block.levels))
         return LocalFits.join(blocks)
 
-    def measure(self, measuring: ProbeRows, memory_limit: float, rng: np.random.Generator) -> None:
-        """Skill, NSE and the bound on the error on changes, on probe rows that chose nothing."""
+    def measure(self, measuring: MeasuringRows, memory_limit: float, rng: np.random.Generator) -> None:
+        """Skill by range, NSE and the bound on the error on changes, on rows that chose nothing."""
         training = self.training
         can_be_asked = training.black_box.can_be_asked
         if len(measuring) < MIN_MEASURING:
             self.bound = ChangeBound.unknown(training.unit) if can_be_asked else None
             return
-        fits = self.fits(measuring.values, memory_limit)
-        numbers = judge(training.table, fits, measuring)
-        self.nse, self.skill = numbers["nse"], numbers["skill"]
+        fits = self.fits(measuring.rows.values, memory_limit)
+        self.nse = judge(training.table, fits, measuring.rows)["nse"]
+        found = {name: judge(training.table, fits, part)["skill"] for name, part in measuring.by_range.items()}
+        self.skills = {name: skill for name, skill in found.items() if skill is not None}
         if can_be_asked:
-            self.bound = ChangeBound.learn(training.table, fits, measuring, training.unit, rng)
+            promised = measuring.promised
+            self.bound = ChangeBound.learn(training.table, fits, promised, training.unit, rng, measuring.promised_range)

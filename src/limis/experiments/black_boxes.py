@@ -16,6 +16,7 @@ from limis.errors import require
 
 Task = Literal["classification", "regression"]
 KINDS = ("XGBoost", "LightGBM", "MLP", "RF")
+WITH_DEFAULTS = ("LightGBM, defaults", "RF, defaults")  # as their packages have them, not the appendix
 N_TREES = 1000
 QUICK_TREES, QUICK_EPOCHS = 30, 3
 
@@ -34,7 +35,7 @@ def paper_preprocessing() -> Any:
 def fit_black_box(
     kind: str, task: Task, frame: pd.DataFrame, target: np.ndarray, n_jobs: int | None = None, quick: bool = False
 ) -> Pipeline:
-    """One of `KINDS`, fitted; a small one for a trial."""
+    """One of `KINDS` or `WITH_DEFAULTS`, fitted; a small one for a trial."""
     preprocessing = paper_preprocessing().fit(frame)
     n_features = len(preprocessing.get_feature_names_out())
     model = _model(kind, task == "classification", n_features, n_jobs, quick)
@@ -43,6 +44,13 @@ def fit_black_box(
 
 def _model(kind: str, classifies: bool, n_features: int, n_jobs: int | None, quick: bool) -> Any:
     n_trees = QUICK_TREES if quick else N_TREES
+    if kind == "LightGBM, defaults":
+        lightgbm = require("lightgbm", "lightgbm")
+        booster = lightgbm.LGBMClassifier if classifies else lightgbm.LGBMRegressor
+        return booster(n_jobs=n_jobs, random_state=0, deterministic=True, force_row_wise=True, verbose=-1)
+    if kind == "RF, defaults":
+        forest = RandomForestClassifier if classifies else RandomForestRegressor
+        return forest(n_jobs=n_jobs, random_state=0, n_estimators=QUICK_TREES if quick else 100)
     if kind == "XGBoost":
         xgboost = require("xgboost", "xgboost")
         booster = xgboost.XGBClassifier if classifies else xgboost.XGBRegressor

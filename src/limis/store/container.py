@@ -37,6 +37,7 @@ class Manifest:
     measured: dict[str, float]  # skill_ and nse_, where they are known
     choices: list[dict[str, Any]]
     training_log: list[dict[str, Any]]
+    skills: dict[str, float] = field(default_factory=dict)  # skill on changes by range, where it is known
     by_class: list[dict[str, Any]] = field(default_factory=list)  # bound and measures of each of several classes
     members: dict[str, str] = field(default_factory=dict)  # SHA-256 of every other member
 

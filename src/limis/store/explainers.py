@@ -78,6 +78,7 @@ def save(explainer: LimisExplainer, path: Any, *, include_model: bool | Literal[
         measured={name: getattr(explainer, name) for name in MEASURED if hasattr(explainer, name)},
         choices=[{str(key): value for key, value in line.items()} for line in explainer.choices_.to_dict("records")],
         training_log=[asdict(log) for log in explainer.training_log_],
+        skills={str(reach): float(skill) for reach, skill in getattr(explainer, "skill_by_range_", {}).items()},
         by_class=[_described(part) for part in explainer.by_class_.values()],
     )
     # safetensors takes an array's memory as it lies, so it must lie in order.
@@ -152,6 +153,8 @@ def _build(manifest: Manifest, members: dict[str, bytes], model: Any) -> LimisEx
     explainer.training_log_ = [TrainingLog(**checked(TrainingLog, log)) for log in manifest.training_log]
     for name in set(MEASURED) & set(manifest.measured):
         setattr(explainer, name, manifest.measured[name])
+    if manifest.skills:
+        explainer.skill_by_range_ = pd.Series(manifest.skills, name="skill").rename_axis("nearest rows")
     explainer.n_features_in_ = len(table.source_names)
     if not table.from_array:
         explainer.feature_names_in_ = np.array(table.source_names, dtype=object)
@@ -186,7 +189,7 @@ def _pack_classes(explainer: LimisExplainer, shared: dict[str, np.ndarray]) -> d
 
 
 def _described(part: OneOutput) -> dict[str, Any]:
-    return {"bound": None if part.bound is None else part.bound.to_dict(), "nse": part.nse, "skill": part.skill}
+    return {"bound": None if part.bound is None else part.bound.to_dict(), "nse": part.nse, "skills": part.skills}
 
 
 def _unpack_classes(
@@ -204,7 +207,7 @@ def _unpack_classes(
         rows = training.of_class(place)
         model = unpack_local_model(manifest.weighting, arrays | own, rows, explainer)
         bound = None if described["bound"] is None else _unpack_bound(described["bound"])
-        measured = checked(OneOutput, {name: described[name] for name in ("nse", "skill")})
+        measured = checked(OneOutput, {name: described[name] for name in ("nse", "skills")})
         parts.append(OneOutput(rows, GlobalFit.of(rows), model, bound, **measured))
     return dict(zip(box.classes or [], parts, strict=True)) if parts else {}
 

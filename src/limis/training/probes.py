@@ -17,6 +17,23 @@ PROBE_SHARE = 0.1
 
 
 @dataclass
+class AnsweredRows:
+    """Rows with the black box's outputs, before it is asked about their changes."""
+
+    frame: pd.DataFrame
+    outputs: np.ndarray  # (rows,)
+    every: np.ndarray | None = None  # (rows, classes) outputs for each of several classes
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    def part(self, chosen: np.ndarray) -> AnsweredRows:
+        """Some of the rows."""
+        every = None if self.every is None else self.every[chosen]
+        return AnsweredRows(self.frame.iloc[chosen], self.outputs[chosen], every)
+
+
+@dataclass
 class AskedMoves:
     """Moves of the probe rows and what the black box answered."""
 
@@ -67,7 +84,19 @@ class ProbeRows:
         values = table.values(frame)
         if not training.black_box.can_be_asked or len(values) == 0:
             return cls(values, outputs, None, every)
-        moves = draw_moves(table, values, training.values, rng)
+        return cls.asked_about(training, frame, outputs, draw_moves(table, values, training.values, rng), every)
+
+    @classmethod
+    def asked_about(
+        cls,
+        training: TrainingRows,
+        frame: pd.DataFrame,
+        outputs: np.ndarray,
+        moves: Moves,
+        every: np.ndarray | None = None,
+    ) -> ProbeRows:
+        """The rows with the black box's answers to these moves, which it is asked for."""
+        values = training.table.values(frame)
         if len(moves) == 0:
             return cls(values, outputs, None, every)
         every_answer, answers = ask_moved(training, frame, moves)

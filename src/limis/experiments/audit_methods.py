@@ -1,0 +1,227 @@
+"""Whom the audit holds against each other, in groups that run apart; peers are chosen by law A on probe rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.ensemble import HistGradientBoostingRegressor
+
+from limis.errors import require
+from limis.experiments.audit_problem import AuditProblem
+from limis.explainer import LimisExplainer
+from limis.explanation import Explanations
+from limis.fidelity.audit.auditing import jittered, reference_rows
+from limis.metrics import skill_on_changes
+from limis.peers import GlobalModel, Lime, Maple, Silo
+from limis.peers.global_models import GlobalTree
+from limis.peers.lime_view import LimeView
+from limis.peers.silo import grow
+from limis.perturb import Moves, moved_frame
+from limis.training.measuring import MeasuringRows
+
+DEFAULT, TREE, QUERIES = "limis (default)", "limis, tree", "limis, queries=200"
+CEILING, SHAP = "booster (unreadable)", "SHAP"
+ALPHAS = (0.001, 1.0)
+CHOOSING = 50  # probe rows that peers are chosen on
+LIME_ROWS = 50
+VALIDATING = 1000
+MIXTURES, QUICK_MIXTURES = 60_000, 500
+ORDERS = 4  # of columns, there and back, for permutation SHAP
+WIDE, SHAP_ROWS_WIDE = 100, 40  # of wide tables, permutation SHAP explains fewer rows
+
+Explained = tuple[str, Any, dict[str, Any]]  # a name, explanations, and the same asked again
+
+
+def limis_default(problem: AuditProblem) -> Iterator[Explained]:
+    """The explainer as a user gets it, and with questions to the black box about each row."""
+    explainer = _fitted(problem, surrogate="ridge")
+    rows = problem.exam.frame
+    moved = jittered(rows, problem.problem.train)
+    yield DEFAULT, explainer.explain(rows), {"jitter": explainer.explain(moved)}
+    yield QUERIES, explainer.explain(rows, queries=200), {}
+
+
+def limis_tree(problem: AuditProblem) -> Iterator[Explained]:
+    """Trees instead of slopes."""
+    yield TREE, _fitted(problem, surrogate="tree").explain(problem.exam.frame), {}
+
+
+def another_seed(problem: AuditProblem) -> Iterator[Explained]:
+    """The default fitted anew, to see whether its reasons are the same."""
+    yield f"{DEFAULT}, another seed", _fitted(problem, seed=1, surrogate="ridge").explain(problem.exam.frame), {}
+
+
+def _fitted(problem: AuditProblem, seed: int = 0, **options: Any) -> LimisExplainer:
+    inner = problem.problem
+    explainer = LimisExplainer(
+        inner.model, output=problem.output, n_jobs=1, random_state=inner.seed + 1000 * seed, **options
+    )
+    return explainer.fit(inner.train, probe_rows=inner.probe)
+
+
+def forests(problem: AuditProblem) -> Iterator[Explained]:
+    """SILO and MAPLE on one forest, at the better of two penalties, the global models, and the ceiling."""
+    plain, inner, rows = _plain(problem), problem.problem, problem.exam.frame
+    training = plain.training_
+    forest = grow("forest", 1, inner.seed).fit(training.table.features(training.values), training.standard_outputs)
+    probe = inner.probe.iloc[:VALIDATING]
+    held_out = {"validation": probe, "validation_outputs": training.black_box.outputs(training.table.read(probe))}
+    kinds: dict[str, Callable[..., Any]] = {"SILO": Silo, "MAPLE": partial(Maple, **held_out)}
+    chosen_on = _choosing(problem, plain)
+    for name, kind in kinds.items():
+        peers = [kind(plain, local_model="ridge", ensemble=forest, alpha=alpha) for alpha in ALPHAS]
+        yield name, max(peers, key=chosen_on).explain(rows), {}
+    yield "global ridge", GlobalModel(plain).explain(rows), {}
+    yield "global tree", GlobalTree(plain).explain(rows), {}
+    yield CEILING, _booster(problem, plain), {}
+
+
+def lime(problem: AuditProblem) -> Iterator[Explained]:
+    """LIME with and without quartiles, for the first of the rows."""
+    plain, rows = _plain(problem), problem.exam.frame.iloc[:LIME_ROWS]
+    samples: dict[str, Any] = {"num_samples": 200} if problem.problem.quick else {}
+    for name, discretise in (("LIME", False), ("LIME, quartiles", True)):
+        peer = Lime(plain, discretise=discretise, random_state=problem.problem.seed, **samples)
+        yield name, peer.explain(rows), {}
+
+
+def shap(problem: AuditProblem) -> Iterator[Explained]:
+    """TreeSHAP of tree ensembles, interventional; permutation SHAP of others: on the same reference rows."""
+    reasons = _permutation_shap if problem.problem.box == "MLP" else _tree_shap
+    found = reasons(problem, problem.reference)
+    if not _adds_up(problem, found):  # a threshold and a value that differ in their last digits, read otherwise
+        reasons = _permutation_shap
+        found = reasons(problem, problem.reference)
+    yield SHAP, found, {"other reference rows": reasons(problem, _other(problem))}
+
+
+def _adds_up(problem: AuditProblem, found: Any) -> bool:
+    """Whether values and base are the model's outputs in every row."""
+    missed = np.abs(found.base_values + found.values.sum(axis=1) - problem.exam.outputs[: len(found.values)])
+    return bool((missed <= 0.01 * problem.exam.output_deviation[: len(missed)]).all())
+
+
+GROUPS: dict[str, Callable[[AuditProblem], Iterator[Explained]]] = {
+    "limis": limis_default,
+    "limis, tree": limis_tree,
+    "limis, another seed": another_seed,
+    "SILO, MAPLE, global models, ceiling": forests,
+    "LIME": lime,
+    "SHAP": shap,
+}
+
+
+# --- how peers are made and chosen ------------------------------------------------------------------------------------
+
+
+def _plain(problem: AuditProblem) -> LimisExplainer:
+    """An explainer that costs little, for peers to take training rows and black box from."""
+    inner = problem.problem
+    explainer = LimisExplainer(
+        inner.model, weighting="forest", candidates=64, output=problem.output, n_jobs=1, random_state=inner.seed
+    )
+    return explainer.fit(inner.train, probe_rows=inner.probe.iloc[: 2 * CHOOSING])
+
+
+def _choosing(problem: AuditProblem, plain: LimisExplainer) -> Callable[[Any], float]:
+    """Skill of a peer on probe rows, by law A."""
+    training = plain.training_.without_jumps()
+    frame, outputs = problem.choosing_rows(CHOOSING)
+    rng = np.random.default_rng([problem.problem.seed, 2])
+    asked = MeasuringRows.ask(training, training.table.read(frame), outputs, None, rng).promised
+
+    def skill(peer: Any) -> float:
+        found: Explanations = peer.explain(frame, outputs=outputs)
+        assert asked.asked is not None
+        foreseen = found.fits.changes(asked.asked.rows, training.table.features(asked.asked.values))
+        return skill_on_changes(asked.asked.changes, foreseen)
+
+    return skill
+
+
+def _booster(problem: AuditProblem, plain: LimisExplainer) -> Callable[[pd.DataFrame], np.ndarray]:
+    """A fixed booster taught what the black box says of training rows and of mixtures of two: unreadable."""
+    training, rng = plain.training_, np.random.default_rng([problem.problem.seed, 3])
+    n = QUICK_MIXTURES if problem.problem.quick else MIXTURES
+    first, second = rng.integers(len(training), size=(2, n))
+    width = len(training.table.columns)
+    changed = rng.random((n, width)) < rng.random((n, 1))
+    values, outputs = [training.values], [training.outputs]
+    for start in range(0, n, 10_000):
+        part = slice(start, start + 10_000)
+        moves = Moves(first[part], second[part], changed[part])
+        mixed = moved_frame(training.table, training.frame, training.frame, moves)
+        values.append(training.table.values(mixed))
+        outputs.append(training.black_box.outputs(mixed))
+    booster = HistGradientBoostingRegressor(
+        max_iter=20 if problem.problem.quick else 500, learning_rate=0.1, max_leaf_nodes=63, random_state=0
+    )
+    booster.fit(training.table.features(np.concatenate(values)), np.concatenate(outputs))
+
+    def says(frame: pd.DataFrame) -> np.ndarray:
+        return booster.predict(training.table.features(training.table.values(training.table.read(frame))))
+
+    return says
+
+
+def _other(problem: AuditProblem) -> pd.DataFrame:
+    return reference_rows(problem.problem.train, random_state=problem.problem.seed + 1)
+
+
+def _tree_shap(problem: AuditProblem, reference: pd.DataFrame) -> Any:
+    """Interventional TreeSHAP of the model's own encoded columns, added up by column of the table."""
+    package = require("shap", "peers")
+    pipeline = problem.problem.model
+    encode, model = pipeline[:-1], pipeline[-1]
+    rows = np.asarray(encode.transform(problem.exam.frame), dtype=np.float64)
+    background = np.asarray(encode.transform(reference), dtype=np.float64)
+    explainer = package.TreeExplainer(model, background, feature_perturbation="interventional")
+    values, base = explainer.shap_values(rows, check_additivity=False), np.ravel(explainer.expected_value)
+    if isinstance(values, list):
+        values = np.stack(values, axis=-1)
+    if values.ndim == 3:
+        values, base = values[:, :, -1], base[-1:]
+    owner = _column_of_feature(encode)
+    names = list(problem.exam.ground.table.names)
+    summed = np.zeros((len(rows), len(names)))
+    for feature, name in enumerate(owner):
+        summed[:, names.index(name)] += values[:, feature]
+    return package.Explanation(summed, np.full(len(rows), base[0]), feature_names=names)
+
+
+def _column_of_feature(encode: Any) -> list[str]:
+    """The table's column behind each encoded one."""
+    transformer = encode[0]
+    owners: list[str] = []
+    for name, step, columns in transformer.transformers_:
+        if name == "remainder":
+            continue
+        if hasattr(step, "categories_"):
+            for column, levels in zip(columns, step.categories_, strict=True):
+                owners += [str(column)] * len(levels)
+        else:
+            owners += [str(column) for column in columns]
+    return owners
+
+
+def _permutation_shap(problem: AuditProblem, reference: pd.DataFrame) -> Any:
+    """SHAP by permutations of the table's own columns."""
+    package, exam = require("shap", "peers"), problem.exam
+    plain = _plain(problem)
+    view = LimeView.of(plain.training_.without_jumps())
+    box = plain.training_.black_box
+    table = exam.ground.table
+    background = view.rows(table.values(reference))
+    width = background.shape[1]
+    n = min(len(exam.frame), SHAP_ROWS_WIDE if width > WIDE else len(exam.frame))
+    masker = package.maskers.Independent(background, max_samples=len(background))
+    explainer = package.PermutationExplainer(lambda rows: box.outputs(view.frame(rows)), masker, seed=0)
+    orders = 1 if width > WIDE or problem.problem.quick else ORDERS
+    found = explainer(
+        view.rows(table.values(exam.frame.iloc[:n])), max_evals=orders * (2 * width + 1), silent=True, batch_size=50
+    )
+    return package.Explanation(found.values, found.base_values, feature_names=list(table.names))

@@ -1,0 +1,310 @@
+"""The audit's tables: every method on every data set and black box, by both laws."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from limis.experiments import figures
+from limis.experiments.audit_methods import CEILING, DEFAULT, GROUPS, SHAP
+from limis.experiments.audit_problem import BOXES
+from limis.experiments.audit_runs import Audited, AuditRun
+from limis.experiments.experiment import Experiment
+from limis.experiments.first_round import SKILL_BY_ITS_OWN_MOVES
+from limis.experiments.protocol import Scope
+from limis.experiments.real_problem import LOADERS, MORE_LOADERS, RealProblem
+from limis.experiments.runs import Run
+from limis.fidelity.audit.figures import skills
+from limis.fidelity.audit.methods import Method
+from limis.fidelity.audit.figures import stability as compare
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TESTS = 100
+CELL = ["data", "box", "seed"]
+AGAIN = f"{DEFAULT}, another seed"
+# Every fit costs minutes on a table of 280 columns.
+NOT_AGAIN = ("Blog",)
+BASELINES = ("nothing changes", "blind answer")
+RANGES = ["10", "50", "200", "1000", "any"]
+JOINT = ["2, near", "2, any", "3, near", "3, any", "half, near", "half, any"]
+SIZES = ["one or two", "half", "every size"]
+LAWS = (
+    "Law A takes values from the k nearest training rows; law B from held-out rows within the distance of the k-th "
+    "nearest training row, changes columns that vary together, and replaces groups by rows alike in what is kept. "
+)
+NOTE = LAWS + (
+    "Skill is 1 − Σ(Δf − Δg)²/ΣΔf², of reasons with the answer as zero that shares f(x) − base evenly among the "
+    "columns. 100 test rows a cell, LIME 50; few rows can carry most squares, so the JSON has the median over rows, the "
+    "share of rows below zero and 95% intervals beside each figure. SILO and MAPLE have the better of two penalties by "
+    "law A on probe rows. SHAP and LIME with quartiles are attributions: SHAP says nothing of changes."
+)
+
+
+def _runs(scope: Scope) -> list[Run]:
+    tests = TESTS if scope.tests == Scope().tests else scope.tests
+    return [
+        AuditRun(RealProblem(data, box, seed, tests, scope.rows, scope.quick), group)
+        for data in (*LOADERS, *MORE_LOADERS)
+        for box in BOXES
+        for seed in range(scope.seeds)
+        for group in GROUPS
+        if not (group == "limis, another seed" and data in NOT_AGAIN)
+    ]
+
+
+def _cell(run: AuditRun) -> dict[str, Any]:
+    return {"data": run.problem.data, "box": run.problem.box, "seed": run.problem.seed}
+
+
+# --- skill ------------------------------------------------------------------------------------------------------------
+
+
+def _tabulate_skill(outcomes: list[Audited]) -> pd.DataFrame:
+    parts, seen = [], set()
+    for one in outcomes:
+        cell = tuple(_cell(one.run).values())
+        own = one.by_row[~one.by_row["method"].isin([AGAIN, *(BASELINES if cell in seen else ())])]
+        if one.run.group == "limis, another seed":
+            continue
+        seen.add(cell)
+        keep = (own["subset"] == "all") | (own["family"] == "single")
+        table = skills(own[keep])
+        for place, (name, value) in enumerate(_cell(one.run).items()):
+            table.insert(place, name, value)
+        parts.append(table)
+    found = pd.concat(parts, ignore_index=True)
+    numbers = found.select_dtypes("float").columns
+    return found.assign(**{name: found[name].round(4) for name in numbers})
+
+
+def _show_skill(table: pd.DataFrame) -> pd.DataFrame:
+    """Mean and worst cell of every method, by law and kind of question, what is not known left out."""
+    own = table[(table["subset"] == "all") & ~table["method"].isin(BASELINES)]
+    lines = []
+    for method in own["method"].unique():
+        for law in ("A", "B"):
+            part = own[(own["method"] == method) & (own["law"] == law)]
+            line = {"method": method, "law": law}
+            for family, kinds in (("single", RANGES), ("joint", JOINT), ("reasons", SIZES)):
+                for kind in kinds:
+                    found = part[(part["family"] == family) & (part["kind"] == kind)]["skill"].dropna()
+                    name = {"single": f"k = {kind}", "joint": kind, "reasons": f"why, {kind}"}[family]
+                    line[name] = f"{_short(found.mean())} ({_short(found.min())})" if len(found) else ""
+            lines.append(line)
+    return pd.DataFrame(lines)
+
+
+def _short(value: float) -> str:
+    """Two digits, or the size of what is absurd."""
+    return f"{value:.2f}" if abs(value) < 100 else f"{value:.0e}"
+
+
+def _draw_skill(table: pd.DataFrame) -> Figure:
+    """Skill against range, a panel a law and black box: the median over data sets, and the zero line."""
+    boxes = list(dict.fromkeys(table["box"]))
+    figure, axes = figures.panels(boxes, 2, height=2.6)
+    own = table[(table["subset"] == "all") & (table["family"] == "single")]
+    for row, law in zip(axes, ("A", "B"), strict=True):
+        row[0].set_ylabel(f"skill, law {law}")
+        for ax, box in zip(row, boxes, strict=True):
+            part = own[(own["box"] == box) & (own["law"] == law)]
+            for method in [name for name in part["method"].unique() if name not in BASELINES]:
+                middle = part[part["method"] == method].groupby("kind")["skill"].median().reindex(RANGES)
+                style = {"linewidth": 2.4} if method == DEFAULT else {"linewidth": 1, "alpha": 0.8}
+                ax.plot(range(len(RANGES)), middle.clip(lower=-1.0), marker=".", label=method, **style)
+            ax.axhline(0, color="black", linewidth=0.8)
+            ax.set_xticks(range(len(RANGES)), RANGES)
+            ax.set_ylim(-1.05, 1.05)
+    axes[-1][0].set_xlabel("nearest rows that values come from")
+    axes[0][-1].legend(fontsize=6)
+    return figure
+
+
+# --- promises ---------------------------------------------------------------------------------------------------------
+
+
+def _lines(outcomes: list[Audited], name: str) -> pd.DataFrame:
+    parts = [
+        one.tables[name].assign(**_cell(one.run))
+        for one in outcomes
+        if name in one.tables and len(one.tables[name]) and one.run.group != "limis, another seed"
+    ]
+    found = pd.concat(parts, ignore_index=True)
+    return found[[*CELL, *(column for column in found if column not in CELL)]]
+
+
+def _tabulate_promises(outcomes: list[Audited]) -> pd.DataFrame:
+    kept = _lines(outcomes, "coverage").assign(what="bound kept")
+    trusted = _lines(outcomes, "trust").assign(what="trusted", sort="all rows")
+    return pd.concat([kept, trusted], ignore_index=True).round(4)
+
+
+def _show_promises(table: pd.DataFrame) -> pd.DataFrame:
+    """How often bounds hold: mean and worst cell, by law and range; and what trusted rows are worth."""
+    lines = []
+    bounds = table[(table["what"] == "bound kept") & (table["sort"] == "all rows") & (table["rows"] > 0)]
+    trusted = table[table["what"] == "trusted"]
+    for method in bounds["method"].unique():
+        for law in ("A", "B"):
+            own = bounds[(bounds["method"] == method) & (bounds["law"] == law)]
+            line = {"method": method, "law": law, "promised": f"{own['promised'].mean():.0%}"}
+            for kind in RANGES:
+                found = own[own["range"] == kind]["kept"].dropna()
+                line[f"kept, k = {kind}"] = f"{found.mean():.0%} ({found.min():.0%})" if len(found) else ""
+            rows = trusted[(trusted["method"] == method) & (trusted["law"] == law)]
+            many = (rows["trusted"] * rows["rows"]).sum()
+            line["trusted"] = f"{many / rows['rows'].sum():.0%}"
+            for name, words in (
+                ("trusted_foresee", "of these foresee half"),
+                ("trusted_keep_bound", "keep the bound"),
+                ("nothing_keeps_bound", "would, saying nothing changes"),
+            ):
+                weight = (rows["trusted"] * rows["rows"]).where(rows[name].notna(), 0)
+                line[words] = f"{np.average(rows[name].fillna(0), weights=weight):.0%}" if weight.sum() else ""
+            lines.append(line)
+    return pd.DataFrame(lines)
+
+
+def _draw_promises(table: pd.DataFrame) -> Figure:
+    """Promised against kept, by quintile of the bound: a point a cell."""
+    figure, axes = figures.panels(["A", "B"], 1, height=3.0)
+    own = table[(table["what"] == "bound kept") & table["sort"].str.startswith("trust quintile")]
+    for ax, law in zip(axes[0], ("A", "B"), strict=True):
+        part = own[(own["law"] == law) & (own["method"] == DEFAULT)]
+        for place, quintile in enumerate(sorted(part["sort"].unique())):
+            found = part[part["sort"] == quintile]["kept"].dropna()
+            ax.scatter(np.full(len(found), place + 1), found, s=8, alpha=0.4)
+        ax.axhline(0.95, color="black", linewidth=0.8)
+        ax.set_xlabel(f"quintile of the bound, the smallest first (law {law})")
+    axes[0][0].set_ylabel("share of rows kept")
+    return figure
+
+
+# --- the strongest column, and stability ------------------------------------------------------------------------------
+
+
+def _tabulate_reasons(outcomes: list[Audited]) -> pd.DataFrame:
+    named = _lines(outcomes, "strongest").assign(what="strongest column")
+    again = _lines(outcomes, "stability").assign(what="asked again")
+    seeds = _between_seeds(outcomes).assign(what="asked again")
+    return pd.concat([named, again, seeds], ignore_index=True).round(4)
+
+
+def _between_seeds(outcomes: list[Audited]) -> pd.DataFrame:
+    """The default's reasons against those of a fit with another seed."""
+    found = {(one.run.problem, name): own for one in outcomes for name, own in one.attributions.items()}
+    lines = []
+    for (problem, name), own in found.items():
+        if name == AGAIN and (problem, DEFAULT) in found:
+            first, second = (Method(DEFAULT, len(own), attributions=found[problem, which]) for which in (DEFAULT, AGAIN))
+            table = compare([first], {DEFAULT: {"another seed": second}})
+            lines.append(table.assign(data=problem.data, box=problem.box, seed=problem.seed))
+    return pd.concat(lines, ignore_index=True) if lines else pd.DataFrame()
+
+
+def _show_reasons(table: pd.DataFrame) -> pd.DataFrame:
+    """How often the strongest column and its sign are named, and how stable reasons are: mean and worst cell."""
+    lines = []
+    for method in table["method"].unique():
+        own, line = table[table["method"] == method], {"method": method}
+        for by in ("single removal", "Shapley values of f"):
+            part = own[(own["what"] == "strongest column") & (own["by"] == by)]
+            for name, words in (("same_column", "column"), ("same_sign", "sign")):
+                found = part[name].dropna()
+                line[f"{words}, by {by}"] = f"{found.mean():.0%} ({found.min():.0%})" if len(found) else ""
+        for why in ("jitter", "another seed", "other reference rows"):
+            part = own[(own["what"] == "asked again") & (own["asked_again"] == why)]
+            found = part["same_strongest"].dropna() if len(part) else part.get("same_strongest", pd.Series(dtype=float))
+            line[f"same strongest, {why}"] = f"{found.mean():.0%} ({found.min():.0%})" if len(found) else ""
+        lines.append(line)
+    return pd.DataFrame(lines)
+
+
+def _draw_reasons(table: pd.DataFrame) -> Figure:
+    """How often the strongest column is named: a point a cell."""
+    figure, axes = figures.panels(["single removal", "Shapley values of f"], 1, height=3.0)
+    own = table[table["what"] == "strongest column"]
+    methods = list(own["method"].unique())
+    for ax, by in zip(axes[0], ("single removal", "Shapley values of f"), strict=True):
+        for place, method in enumerate(methods):
+            found = own[(own["method"] == method) & (own["by"] == by)]["same_column"].dropna()
+            ax.scatter(found, np.full(len(found), place), s=8, alpha=0.5)
+        ax.set_yticks(range(len(methods)), methods)
+        ax.set_xlim(0, 1)
+        ax.set_xlabel("share of rows whose strongest column is named")
+    return figure
+
+
+# --- beside the first round -------------------------------------------------------------------------------------------
+
+
+def _show_verdicts(table: pd.DataFrame) -> pd.DataFrame:
+    """For each cell: what the first round said by its own moves, and what the audit says of default, peers, ceiling."""
+    own = table[(table["subset"] == "all") & (table["family"] == "single")]
+    lines = []
+    for (data, box), cell in own.groupby(["data", "box"], sort=False):
+        reach = next(kind for kind in ("200", "50", "10", "any") if kind in set(cell["kind"]))
+        line: dict[str, Any] = {"data": data, "black box": box}
+        first = SKILL_BY_ITS_OWN_MOVES.get((data, box))
+        line["first round, by its own moves"] = "" if first is None else f"{first:.2f}"
+        for law in ("A", "B"):
+            for kind in dict.fromkeys((reach, "any")):
+                part = cell[(cell["law"] == law) & (cell["kind"] == kind)].set_index("method")
+                value = part["skill"].get(DEFAULT, np.nan)
+                low, high = part["low"].get(DEFAULT, np.nan), part["high"].get(DEFAULT, np.nan)
+                line[f"{law}, k = {kind}"] = f"{_short(value)} ({_short(low)} to {_short(high)})"
+            part = cell[(cell["law"] == law) & (cell["kind"] == reach)].set_index("method")["skill"]
+            peers = part[~part.index.str.startswith("limis") & ~part.index.isin([CEILING, SHAP, *BASELINES])].dropna()
+            line[f"{law}, best peer"] = f"{peers.idxmax()} {_short(peers.max())}" if len(peers) else ""
+            line[f"{law}, ceiling"] = _short(part.get(CEILING, np.nan))
+        lines.append(line)
+    return pd.DataFrame(lines)
+
+
+def _experiment(name: str, description: str, tabulate: Any, show: Any, draw: Any, note: str) -> Experiment:
+    return Experiment(name, description, _runs, tabulate, show, draw, note=note, seeds=1, synthetic=False)
+
+
+AUDIT = (
+    _experiment(
+        "audit-skill",
+        "Audit: mean and (worst cell) of skill on changes by range, on joint changes, and of reasons, by both laws",
+        _tabulate_skill,
+        _show_skill,
+        _draw_skill,
+        NOTE,
+    ),
+    _experiment(
+        "audit-verdicts",
+        "Audit: the first round's verdict on the default beside the audit's, cell by cell",
+        _tabulate_skill,
+        _show_verdicts,
+        _draw_skill,
+        "The first round measured the default by the moves that it was fitted on and chosen by. k = 200, or the widest "
+        "range below that the table is long enough for; 95% intervals over rows. " + LAWS,
+    ),
+    _experiment(
+        "audit-promises",
+        "Audit: how often the promised bound on the error on changes holds, mean and (worst cell), and what trust means",
+        _tabulate_promises,
+        _show_promises,
+        _draw_promises,
+        "The bound is promised for changes to values of the 200 nearest training rows. Foresee half: foresight of at "
+        "least .5 over those changes, in rows where the model is not flat. Saying nothing changes would keep the bound "
+        "as often as the last column says: a bound alone is no reason to trust. " + LAWS,
+    ),
+    _experiment(
+        "audit-reasons",
+        "Audit: how often reasons name the truly strongest column and its sign, and are the same when asked again",
+        _tabulate_reasons,
+        _show_reasons,
+        _draw_reasons,
+        "Mean over cells and (worst cell). The strongest by single removal: the column whose replacement by reference "
+        "rows changes f most; by f's own Shapley values, from random orders of the columns, which have some noise. "
+        "A jitter moves every number by a hundredth of its standard deviation.",
+    ),
+)

@@ -1,0 +1,238 @@
+"""From the tally to the figures of an audit, with intervals over rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from scipy.stats import spearmanr
+
+from limis.fidelity.audit.exam import Exam
+from limis.fidelity.audit.methods import Method
+from limis.fidelity.audit.tally import KEYS
+from limis.fidelity.ground import ANY
+
+DRAWS = 500  # of rows, with replacement, for an interval
+TRUST_RANGE = 200  # the range that trust is about, or the widest below it that the table is long enough for
+FLAT = 0.05  # a model whose answers to changes stay below so many deviations of f is flat there
+FORESIGHT = 0.5
+QUINTILES = 5
+
+
+def skills(tally: pd.DataFrame, random_state: int = 0) -> pd.DataFrame:
+    """A line a law, kind of question, subset and method: skill pooled over questions, its interval, and by row."""
+    rng = np.random.default_rng(random_state)
+    lines = []
+    for keys, part in tally.groupby(KEYS, sort=False):
+        missed, moved = part["missed"].to_numpy(), part["moved"].to_numpy()
+        low, high = interval(missed, moved, rng)
+        by_row = share_explained(missed, moved)
+        lines.append(
+            {
+                **dict(zip(KEYS, keys, strict=True)),
+                "rows": len(part),
+                "questions": int(part["questions"].sum()),
+                "skill": pooled(missed, moved),
+                "low": low,
+                "high": high,
+                "median": float(np.nanmedian(by_row)) if np.isfinite(by_row).any() else np.nan,
+                "below_zero": float(np.mean(by_row[np.isfinite(by_row)] < 0)) if np.isfinite(by_row).any() else np.nan,
+                "absolute": pooled(part["missed_abs"], part["moved_abs"]),
+                "probability": pooled(part["missed_p"], part["moved_p"]),
+                "recall": _ratio(part["hit"], part["crossed"]),
+                "precision": _ratio(part["hit"], part["claimed"]),
+            }
+        )
+    return pd.DataFrame(lines)
+
+
+def pooled(missed: np.ndarray | pd.Series, moved: np.ndarray | pd.Series) -> float:
+    """1 − Σ missed / Σ moved; NaN where nothing moved, or nothing is known."""
+    total = float(np.sum(moved))
+    return 1 - float(np.sum(missed)) / total if total > 0 else float("nan")
+
+
+def share_explained(missed: np.ndarray, moved: np.ndarray) -> np.ndarray:
+    """The same for each row."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(moved > 0, 1 - missed / moved, np.nan)
+
+
+def interval(missed: np.ndarray, moved: np.ndarray, rng: np.random.Generator) -> tuple[float, float]:
+    """95% interval of the pooled skill, rows drawn with replacement."""
+    if len(missed) < 2 or moved.sum() <= 0:
+        return float("nan"), float("nan")
+    drawn = rng.integers(len(missed), size=(DRAWS, len(missed)))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = 1 - missed[drawn].sum(axis=1) / moved[drawn].sum(axis=1)
+    low, high = np.nanquantile(found, (0.025, 0.975))
+    return float(low), float(high)
+
+
+def _ratio(some: pd.Series, of: pd.Series) -> float:
+    return float(some.sum() / of.sum()) if of.sum() > 0 else float("nan")
+
+
+# --- the strongest column ---------------------------------------------------------------------------------------------
+
+
+def strongest(exam: Exam, methods: list[Method]) -> pd.DataFrame:
+    """How often a method names the truly strongest column, and the sign of that one."""
+    lines = []
+    for by, truth in (("single removal", exam.removed), ("Shapley values of f", exam.shapley)):
+        for method in methods:
+            if method.attributions is None or method.name == "blind answer":
+                continue
+            own, said = truth[: method.n], method.attributions
+            top = np.abs(own).argmax(axis=1)
+            rows = np.arange(len(own))
+            told = np.abs(own[rows, top]) > 0  # where no column does anything, there is none to name
+            lines.append(
+                {
+                    "by": by,
+                    "method": method.name,
+                    "rows": int(told.sum()),
+                    "same_column": _mean((np.abs(said).argmax(axis=1) == top)[told]),
+                    "same_sign": _mean((np.sign(said[rows, top]) == np.sign(own[rows, top]))[told]),
+                }
+            )
+    return pd.DataFrame(lines, columns=["by", "method", "rows", "same_column", "same_sign"])
+
+
+def _mean(found: np.ndarray) -> float:
+    return float(found.mean()) if len(found) else float("nan")
+
+
+# --- at the row -------------------------------------------------------------------------------------------------------
+
+
+def at_row(exam: Exam, methods: list[Method]) -> pd.DataFrame:
+    """How far the local models are from f at the rows themselves; not of those that start at f(x)."""
+    lines = []
+    for method in methods:
+        if method.predictions is None:
+            continue
+        f = exam.outputs[: method.n]
+        missed = np.abs(f - method.predictions)
+        lines.append(
+            {
+                "method": method.name,
+                "rows": method.n,
+                "mean_error": float(missed.mean()),
+                "nse": pooled(missed**2, (f - f.mean()) ** 2),
+            }
+        )
+    return pd.DataFrame(lines, columns=["method", "rows", "mean_error", "nse"])
+
+
+# --- promises ---------------------------------------------------------------------------------------------------------
+
+
+def coverage(tally: pd.DataFrame, exam: Exam, methods: list[Method], groups: dict[str, np.ndarray]) -> pd.DataFrame:
+    """For how many rows a promised bound holds: by range, by quintile of the bound, and in groups of rows.
+
+    A bound is on the root mean square error over a row's single changes.
+    """
+    lines = []
+    for method in methods:
+        if method.bound is None:
+            continue
+        sorts = {"all rows": np.ones(method.n, dtype=bool), **_quintiles(method.bound)}
+        sorts |= {name: chosen[: method.n] for name, chosen in groups.items()}
+        own = tally[(tally["method"] == method.name) & (tally["family"] == "single") & (tally["subset"] == "all")]
+        for (law, kind), part in own.groupby(["law", "kind"], sort=False):
+            rows = part["row"].to_numpy()
+            error = np.sqrt(part["missed"].to_numpy() / part["questions"].to_numpy())
+            kept = error <= method.bound[rows]
+            known = np.isfinite(method.bound[rows])
+            for sort, chosen in sorts.items():
+                here = chosen[rows] & known
+                lines.append(
+                    {
+                        "method": method.name,
+                        "law": law,
+                        "range": kind,
+                        "sort": sort,
+                        "rows": int(here.sum()),
+                        "promised": method.promised,
+                        "kept": _mean(kept[here]),
+                    }
+                )
+    return pd.DataFrame(lines, columns=["method", "law", "range", "sort", "rows", "promised", "kept"])
+
+
+def _quintiles(bound: np.ndarray) -> dict[str, np.ndarray]:
+    if not np.isfinite(bound).any():
+        return {}
+    edges = np.quantile(bound[np.isfinite(bound)], np.arange(1, QUINTILES) / QUINTILES)
+    place = np.searchsorted(edges, bound)
+    return {f"trust quintile {number + 1}": place == number for number in range(QUINTILES)}
+
+
+def trust(tally: pd.DataFrame, exam: Exam, methods: list[Method]) -> pd.DataFrame:
+    """Of the rows called trusted, how many keep the promise, and how many "nothing changes" would have kept.
+
+    Kept: the error on changes is within the promised bound; foresight: at least half of what the changes do is
+    foreseen, and where they do hardly anything, no more is invented.
+    """
+    kind = str(max([k for k in exam.ground.ranges if k != ANY and int(k) <= TRUST_RANGE], default=ANY, key=int))
+    single = tally[(tally["family"] == "single") & (tally["subset"] == "all") & (tally["kind"] == kind)]
+    lines = []
+    for method in methods:
+        if method.trusted is None or method.name == "nothing changes":
+            continue
+        for law, part in single[single["method"] == method.name].groupby("law", sort=False):
+            rows, n = part["row"].to_numpy(), part["questions"].to_numpy()
+            missed, moved = part["missed"].to_numpy(), part["moved"].to_numpy()
+            least = n * (FLAT * exam.output_deviation[rows]) ** 2
+            foresight = 1 - missed / np.maximum(np.maximum(moved, least), 1e-300)
+            trusted, flat = method.trusted[rows], moved < least
+            bound = np.full(method.n, np.inf) if method.bound is None else method.bound
+            lines.append(
+                {
+                    "method": method.name,
+                    "law": law,
+                    "range": kind,
+                    "rows": len(rows),
+                    "flat": _mean(flat),
+                    "trusted": _mean(trusted),
+                    "trusted_keep_bound": _mean((np.sqrt(missed / n) <= bound[rows])[trusted]),
+                    "nothing_keeps_bound": _mean((np.sqrt(moved / n) <= bound[rows])[trusted]),
+                    "trusted_foresee": _mean((foresight >= FORESIGHT)[trusted & ~flat]),
+                    "untrusted_foresee": _mean((foresight >= FORESIGHT)[~trusted & ~flat]),
+                }
+            )
+    columns = [
+        "method", "law", "range", "rows", "flat", "trusted", "trusted_keep_bound", "nothing_keeps_bound",
+        "trusted_foresee", "untrusted_foresee",
+    ]  # fmt: skip
+    return pd.DataFrame(lines, columns=columns)
+
+
+# --- stability --------------------------------------------------------------------------------------------------------
+
+
+def stability(methods: list[Method], again: dict[str, dict[str, Method]]) -> pd.DataFrame:
+    """How alike a method's reasons are when it is asked again: the same strongest column, rank correlation."""
+    lines = []
+    for method in methods:
+        for why, other in again.get(method.name, {}).items():
+            if method.attributions is None or other.attributions is None:
+                continue
+            n = min(method.n, other.n)
+            one, two = np.abs(method.attributions[:n]), np.abs(other.attributions[:n])
+            lines.append(
+                {
+                    "method": method.name,
+                    "asked_again": why,
+                    "rows": n,
+                    "same_strongest": _mean(one.argmax(axis=1) == two.argmax(axis=1)),
+                    "rank_correlation": float(np.nanmean([_rank_correlation(a, b) for a, b in zip(one, two, strict=True)])),
+                }
+            )
+    return pd.DataFrame(lines, columns=["method", "asked_again", "rows", "same_strongest", "rank_correlation"])
+
+
+def _rank_correlation(one: np.ndarray, two: np.ndarray) -> float:
+    if np.ptp(one) == 0 or np.ptp(two) == 0:
+        return 1.0 if np.array_equal(one, two) else 0.0
+    return float(spearmanr(one, two).statistic)

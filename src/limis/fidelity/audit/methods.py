@@ -1,0 +1,359 @@
+"""What a method says of the audited rows, whatever kind of explanation it gives.
+
+What a kind of explanation cannot say (attributions know no changes, say) is None, and is left out of the audit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from limis.class_explanations import ClassExplanations
+from limis.errors import InputError
+from limis.explanation import Explanations
+from limis.fidelity.audit.exam import Exam, blocks
+from limis.perturb import Moves, moved_frame
+
+ROUNDING = 0.01  # how far base and attributions may miss f, in deviations of f, and still be of it
+MATCHING = 1e-3  # the same for outputs that limis explained
+
+Foresee = Callable[[np.ndarray, pd.DataFrame], np.ndarray]  # rows, changed rows → g(changed) − g(row)
+Take = Callable[[np.ndarray, np.ndarray], np.ndarray]  # rows, groups of units → what the reasons say they add
+
+
+@dataclass
+class Method:
+    """One method, on the first ``n`` of the audited rows."""
+
+    name: str
+    n: int
+    foresee: Foresee | None = None
+    predictions: np.ndarray | None = None  # (n,) g at the rows; None where it is f there, or unknown
+    attributions: np.ndarray | None = None  # (n, units)
+    take: Take | None = None  # where reasons are more than the sum of attributions
+    bound: np.ndarray | None = None  # (n,) promised: the root mean square error over changes of the row
+    promised: float = 0.95  # share of rows for which the bound is to hold
+    trusted: np.ndarray | None = None  # (n,) bool
+
+    def say(self, rows: np.ndarray, units: np.ndarray) -> np.ndarray | None:
+        """What the reasons say that groups of units add: (groups,)."""
+        if self.take is not None:
+            return self.take(rows, units)
+        return None if self.attributions is None else (self.attributions[rows] * units).sum(axis=1)
+
+
+def read_reasons(name: str, given: Any, exam: Exam) -> Method:
+    """The same rows explained again, perhaps after a jitter: what f says of them need not be the same."""
+    return read_method(name, replace(given, outputs=None) if isinstance(given, Explanations) else given, exam)
+
+
+def read_method(name: str, given: Any, exam: Exam) -> Method:
+    """The method behind an explanation of any known kind."""
+    reader = next((reader for knows, reader in _READERS if knows(given)), None)
+    if reader is None:
+        raise InputError(
+            f"explanations[{name!r}] is a {type(given).__name__}; it can be limis explanations, a shap.Explanation, "
+            "LIME's explanations (a list, one a row), shapiq's InteractionValues (a list), a data frame of "
+            "attributions, or a function from rows to predictions"
+        )
+    return reader(name, given, exam)
+
+
+def nothing_changes(exam: Exam) -> Method:
+    """Who says that no change matters, and that no column does."""
+    n = len(exam.frame)
+    return Method(
+        "nothing changes",
+        n,
+        foresee=lambda rows, frame: np.zeros(len(rows)),  # noqa: ARG005 - whatever the change
+        trusted=np.ones(n, dtype=bool),
+    )
+
+
+def blind_answer(exam: Exam) -> Method:
+    """Who shares f(x) − base evenly among the columns."""
+    whole = exam.outputs - exam.base["A"]
+    n_units = len(exam.units)
+    return Method("blind answer", len(exam.frame), attributions=np.tile(whole[:, None] / n_units, (1, n_units)))
+
+
+# --- limis ------------------------------------------------------------------------------------------------------------
+
+
+def _of_limis(name: str, found: Explanations, exam: Exam) -> Method:
+    n = _check_rows(name, found.index, exam)
+    table = found.training.table
+    if found.outputs is not None:
+        _check_scale(name, "it explains outputs", found.outputs, exam, MATCHING)
+
+    def foresee(rows: np.ndarray, frame: pd.DataFrame) -> np.ndarray:
+        answers = [np.empty(0)]
+        for part in blocks(len(rows), 20_000):
+            features = table.features(table.values(table.read(frame.iloc[part])))
+            answers.append(found.fits.changes(rows[part], features))
+        return np.concatenate(answers)
+
+    attributions = None
+    if found.fits.has_contributions:
+        sources = [[str(source) for source in column.sources] for column in table.columns]
+        attributions = _by_unit(found.contributions.to_numpy(), sources, exam)
+    fidelity = found.fidelity
+    bound = fidelity["change_error_bound"].to_numpy() if "change_error_bound" in fidelity else None
+    return Method(
+        name,
+        n,
+        foresee=foresee,
+        predictions=found.local_predictions.to_numpy(),
+        attributions=attributions,
+        bound=bound,
+        trusted=None if bound is None else fidelity["trusted"].to_numpy(dtype=bool),
+    )
+
+
+def _of_classes(name: str, found: ClassExplanations, exam: Exam) -> Method:
+    """Each row by the explanation of the class that it is audited for."""
+    if exam.box.classes is None:
+        raise InputError(f"explanations[{name!r}] explains {len(found.classes)} classes, but the model has two")
+    n = _check_rows(name, found.index, exam)
+    classes = exam.box.classes[:n]
+    parts = {place: _part_of_class(name, found.parts[place], exam, classes == place) for place in np.unique(classes)}
+
+    def chosen(read: Callable[[Method], np.ndarray]) -> np.ndarray:
+        every = {place: read(part) for place, part in parts.items()}
+        return np.array([every[place][row] for row, place in enumerate(classes)])
+
+    def foresee(rows: np.ndarray, frame: pd.DataFrame) -> np.ndarray:
+        answers = np.empty(len(rows))
+        for place, part in parts.items():
+            own = np.flatnonzero(classes[rows] == place)
+            assert part.foresee is not None
+            answers[own] = part.foresee(rows[own], frame.iloc[own])
+        return answers
+
+    first = next(iter(parts.values()))
+    return Method(
+        name,
+        n,
+        foresee=foresee,
+        predictions=chosen(lambda part: _known(part.predictions)),
+        attributions=None if first.attributions is None else chosen(lambda part: _known(part.attributions)),
+        bound=None if first.bound is None else chosen(lambda part: _known(part.bound)),
+        trusted=None if first.trusted is None else chosen(lambda part: _known(part.trusted)),
+    )
+
+
+def _part_of_class(name: str, part: Explanations, exam: Exam, own: np.ndarray) -> Method:
+    """One class's explanations, whose outputs are the audited ones in its own rows alone."""
+    if part.outputs is not None:
+        _check_scale(name, "it explains outputs", part.outputs, exam, MATCHING, own)
+    return _of_limis(name, replace(part, outputs=None), exam)
+
+
+def _known(array: np.ndarray | None) -> np.ndarray:
+    assert array is not None
+    return array
+
+
+# --- others -----------------------------------------------------------------------------------------------------------
+
+
+def _of_shap(name: str, given: Any, exam: Exam) -> Method:
+    values, base = np.asarray(given.values, dtype=float), np.asarray(given.base_values, dtype=float)
+    n = len(values)
+    if values.ndim == 3:
+        place = _class_places(name, exam, n, values.shape[2])
+        values = values[np.arange(n), :, place]
+        base = np.broadcast_to(base, (n, base.shape[-1]))[np.arange(n), place] if base.ndim else base
+    if values.ndim != 2:
+        raise InputError(f"explanations[{name!r}] has values of shape {values.shape}; expected rows × columns")
+    base = np.broadcast_to(base.reshape(-1) if base.ndim > 1 else base, (n,))
+    _check_length(name, n, exam)
+    _check_scale(name, "base_values and values add up", base + values.sum(axis=1), exam, ROUNDING)
+    names = given.feature_names
+    columns = exam.ground.table.names if names is None else [str(one) for one in names]
+    return Method(name, n, attributions=_by_unit(values, [[one] for one in columns], exam))
+
+
+def _of_lime(name: str, given: Sequence[Any], exam: Exam) -> Method:
+    n = len(given)
+    _check_length(name, n, exam)
+    if given[0].mode == "classification" and exam.box.box.scale != "probability":
+        raise InputError(
+            f"explanations[{name!r}]: LIME explains probabilities, the audit is of {exam.box.box.scale}s; "
+            'audit with output="probability", or give LIME a function with the outputs and mode="regression"'
+        )
+    names = exam.ground.table.names
+    attributions = np.zeros((n, len(names)))
+    predictions = np.empty(n)
+    for row, one in enumerate(given):
+        label = _lime_label(name, one, exam, row)
+        for column, weight in one.local_exp[label]:
+            attributions[row, column] = weight
+        predictions[row] = float(np.ravel(one.local_pred)[0])
+    return Method(
+        name, n, predictions=predictions, attributions=_by_unit(attributions, [[one] for one in names], exam)
+    )
+
+
+def _lime_label(name: str, one: Any, exam: Exam, row: int) -> int:
+    if one.mode != "classification":
+        return 1
+    wanted = 1 if exam.box.classes is None else int(exam.box.classes[row])
+    if wanted not in one.local_exp:
+        raise InputError(f"explanations[{name!r}] lacks class {wanted} in row {row}; use explain_instance(labels=...)")
+    return wanted
+
+
+def _of_shapiq(name: str, given: Any, exam: Exam) -> Method:
+    """Values of single columns and of groups of them; what a group of units adds is all that touches it."""
+    rows_of = [given] if hasattr(given, "interaction_lookup") else list(given)
+    _check_length(name, len(rows_of), exam)
+    columns, unit_of = exam.ground.table.names, _unit_of_column(exam)
+    terms: list[list[tuple[set[int], float]]] = []
+    attributions = np.zeros((len(rows_of), len(exam.units)))
+    for row, one in enumerate(rows_of):
+        if one.n_players != len(columns):
+            raise InputError(f"explanations[{name!r}] has {one.n_players} players, but there are {len(columns)} columns")
+        own = []
+        for players, place in one.interaction_lookup.items():
+            units, value = {unit_of[columns[player]] for player in players}, float(one.values[place])
+            if units:
+                own.append((units, value))
+                attributions[row, list(units)] += value / len(units)
+        terms.append(own)
+
+    def take(rows: np.ndarray, units: np.ndarray) -> np.ndarray:
+        said = np.zeros(len(rows))
+        for place, (row, group) in enumerate(zip(rows, units, strict=True)):
+            chosen = set(np.flatnonzero(group).tolist())
+            said[place] = sum(value for own, value in terms[row] if own & chosen)
+        return said
+
+    return Method(name, len(rows_of), attributions=attributions, take=take)
+
+
+def _of_frame(name: str, given: pd.DataFrame, exam: Exam) -> Method:
+    n = _check_rows(name, given.index, exam)
+    return Method(name, n, attributions=_by_unit(given.to_numpy(dtype=float), [[str(c)] for c in given], exam))
+
+
+def _of_function(name: str, given: Callable[[pd.DataFrame], Any], exam: Exam) -> Method:
+    """A model for all rows, asked like the black box: about changes, and about groups over the reference rows."""
+
+    def ask(frame: pd.DataFrame) -> np.ndarray:
+        said = np.asarray(given(frame), dtype=float)
+        if said.shape != (len(frame),):
+            raise InputError(f"explanations[{name!r}] gave shape {said.shape} for {len(frame)} rows; one number a row")
+        return said
+
+    at_rows = ask(exam.frame)
+
+    def take(rows: np.ndarray, units: np.ndarray) -> np.ndarray:
+        said, n_donors = [np.empty(0)], len(exam.reference)
+        for part in blocks(len(rows), max(1, 100_000 // n_donors)):
+            own = np.repeat(rows[part], n_donors)
+            changed = np.repeat(units[part] @ exam.ground.membership, n_donors, axis=0)
+            moves = Moves(own, np.tile(np.arange(n_donors), len(rows[part])), changed)
+            replaced = ask(moved_frame(exam.ground.table, exam.frame, exam.reference, moves))
+            said.append(at_rows[rows[part]] - replaced.reshape(-1, n_donors).mean(axis=1))
+        return np.concatenate(said)
+
+    return Method(
+        name,
+        len(exam.frame),
+        foresee=lambda rows, frame: ask(frame) - at_rows[rows],
+        predictions=at_rows,
+        take=take,
+    )
+
+
+# --- what all need ----------------------------------------------------------------------------------------------------
+
+
+def _unit_of_column(exam: Exam) -> dict[str, int]:
+    names = exam.ground.table.names
+    return {names[column]: unit for unit, columns in enumerate(exam.units.members) for column in columns}
+
+
+def _by_unit(values: np.ndarray, sources: list[list[str]], exam: Exam) -> np.ndarray:
+    """Attributions added up by unit; ``sources`` are the table's columns behind each: (rows, units)."""
+    unit_of = _unit_of_column(exam)
+    unknown = [one for own in sources for one in own if one not in unit_of]
+    if unknown:
+        raise InputError(
+            f"attributions name {', '.join(map(repr, unknown[:5]))}, which the training table does not have; rename "
+            "them, or add up those of encoded columns first"
+        )
+    found = np.zeros((len(values), len(exam.units)))
+    for place, own in enumerate(sources):
+        found[:, unit_of[own[0]]] += values[:, place]
+    return found
+
+
+def _check_length(name: str, n: int, exam: Exam) -> None:
+    if not 1 <= n <= len(exam.frame):
+        raise InputError(f"explanations[{name!r}] explains {n} rows, but {len(exam.frame)} are audited")
+
+
+def _check_rows(name: str, index: pd.Index, exam: Exam) -> int:
+    """The explanations are of the first of the audited rows."""
+    n = min(len(index), len(exam.frame))
+    if not index[:n].equals(exam.frame.index[:n]):
+        raise InputError(f"explanations[{name!r}] is of other rows than X: their labels differ; explain X itself")
+    return n
+
+
+def _check_scale(
+    name: str, what: str, total: np.ndarray, exam: Exam, tolerance: float, own: np.ndarray | None = None
+) -> None:
+    """Whether numbers are the black box's outputs on the audit's scale."""
+    n = min(len(total), len(exam.outputs))
+    own = np.ones(n, dtype=bool) if own is None else own[:n]
+    known, total = exam.outputs[:n][own], np.asarray(total)[:n][own]
+    unit = exam.output_deviation[:n][own] + 1e-12
+    if np.median(np.abs(known - total) / unit) <= tolerance:
+        return
+    cure = ""
+    if exam.box.box.scale == "logit" and np.abs(exam.box.probability(known) - total).max() < 0.02:
+        cure = '; those are probabilities: audit with output="probability", or explain the margins'
+    raise InputError(
+        f"explanations[{name!r}]: {what} to {total[0]:.4g} in the first row, where the model says {known[0]:.4g} on the "
+        f"{exam.box.box.scale} scale{cure}"
+    )
+
+
+def _class_places(name: str, exam: Exam, n: int, n_classes: int) -> np.ndarray:
+    if exam.box.classes is not None:
+        return exam.box.classes[:n]
+    if n_classes != 2:
+        raise InputError(f"explanations[{name!r}] has {n_classes} outputs a row, the model one")
+    return np.ones(n, dtype=np.int64)
+
+
+def _is_from(given: Any, package: str) -> bool:
+    return type(given).__module__.split(".")[0] == package
+
+
+def _all_from(given: Any, package: str) -> bool:
+    return isinstance(given, (list, tuple)) and len(given) > 0 and all(_is_from(one, package) for one in given)
+
+
+_READERS: list[tuple[Callable[[Any], bool], Callable[[str, Any, Exam], Method]]] = [
+    (lambda given: isinstance(given, Explanations), _of_limis),
+    (lambda given: isinstance(given, ClassExplanations), _of_classes),
+    (lambda given: isinstance(given, pd.DataFrame), _of_frame),
+    (lambda given: _is_from(given, "shap"), _of_shap),
+    (lambda given: _all_from(given, "lime"), _of_lime),
+    (lambda given: _is_from(given, "shapiq") or _all_from(given, "shapiq"), _of_shapiq),
+    (callable, _of_function),
+]
+
+
+def read_methods(explanations: Mapping[str, Any], exam: Exam) -> list[Method]:
+    """All methods of an audit, and the two that none should be below."""
+    methods = [read_method(str(name), given, exam) for name, given in explanations.items()]
+    return [*methods, nothing_changes(exam), blind_answer(exam)]

@@ -1,0 +1,116 @@
+"""What an audit comes to, in plain sentences; what speaks against the explanations comes first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+if TYPE_CHECKING:
+    from limis.fidelity.audit.result import Audit
+
+BASELINES = ("nothing changes", "blind answer")
+SHORT = 0.02  # how far below its promise a bound may hold and still be called kept: rows are few
+
+
+def sentences(audit: Audit) -> list[str]:
+    """One or a few a method, and what they rest on."""
+    found = [text for name in audit.methods if name not in BASELINES for text in _of_method(audit, name)]
+    facts = audit.facts
+    asked = (
+        f"{facts['questions']:,} questions to the model about {facts['rows']:,} rows, by two laws: A takes values from "
+        "training rows, B from held-out rows and otherwise; nothing here was fitted to B."
+    )
+    return [*found, asked]
+
+
+def _of_method(audit: Audit, name: str) -> list[str]:
+    """What was measured of one method; bad news before good."""
+    bad: list[str] = []
+    good: list[str] = []
+    for text, is_bad in (
+        *_on_changes(audit, name),
+        *_on_reasons(audit, name),
+        *_on_bounds(audit, name),
+        *_on_trust(audit, name),
+    ):
+        (bad if is_bad else good).append(text)
+    return [*bad, *good]
+
+
+def _on_changes(audit: Audit, name: str) -> list[tuple[str, bool]]:
+    own = audit.skills[(audit.skills["method"] == name) & (audit.skills["subset"] == "all")]
+    own = own[own["family"].isin(("single", "joint"))].dropna(subset="skill")
+    if own.empty:
+        return []
+    worst, best = own.loc[own["skill"].idxmin()], own.loc[own["skill"].idxmax()]
+    if worst["skill"] < 0:
+        text = f"{name} is worse than saying that nothing changes on {_asked(worst)}: skill {worst['skill']:.2f}"
+    else:
+        text = f"{name} foresees {_percent(worst['skill'])} of what the model does on {_asked(worst)}, its weakest"
+    return [(f"{text}; at best {best['skill']:.2f}, on {_asked(best)}.", bool(worst["skill"] < 0))]
+
+
+def _on_reasons(audit: Audit, name: str) -> list[tuple[str, bool]]:
+    own = audit.skills[(audit.skills["method"] == name) & (audit.skills["family"] == "reasons")].dropna(subset="skill")
+    if own.empty:
+        return []
+    worst, best = own["skill"].min(), own["skill"].max()
+    strongest = audit.strongest[(audit.strongest["method"] == name) & (audit.strongest["by"] == "single removal")]
+    text = f"{name}'s reasons score {worst:.2f} to {best:.2f} against sharing the prediction evenly among all columns"
+    if len(strongest):
+        line = strongest.iloc[0]
+        text += (
+            f"; they name the truly strongest column in {_percent(line['same_column'])} of the rows, and its sign in "
+            f"{_percent(line['same_sign'])}"
+        )
+    return [(text + ".", bool(worst < 0))]
+
+
+def _on_bounds(audit: Audit, name: str) -> list[tuple[str, bool]]:
+    own = audit.coverage[(audit.coverage["method"] == name) & (audit.coverage["sort"] == "all rows")].dropna()
+    own = own[own["rows"] > 0]
+    if own.empty:
+        return []
+    worst, best = own.loc[own["kept"].idxmin()], own["kept"].max()
+    broken = bool(worst["kept"] < worst["promised"] - SHORT)
+    text = (
+        f"{name}'s bound on the error on changes, promised for {_percent(worst['promised'])} of rows, "
+        f"{'holds only' if broken else 'holds'} for {_percent(worst['kept'])} to {_percent(best)}, fewest on "
+        f"{_range(worst['range'])}, law {worst['law']}."
+    )
+    return [(text, broken)]
+
+
+def _on_trust(audit: Audit, name: str) -> list[tuple[str, bool]]:
+    own = audit.trust[audit.trust["method"] == name]
+    if own.empty or not (own["trusted"] > 0).any():
+        return [] if own.empty else [(f"{name} calls no row trusted.", False)]
+    worst = own.loc[own["trusted_foresee"].fillna(2).idxmin()]
+    kept = worst["trusted_foresee"]
+    if np.isnan(kept):
+        return []
+    text = (
+        f"Of the rows that {name} calls trusted ({_percent(worst['trusted'])}), {_percent(kept)} foresee at least half "
+        f"of what changes do, where the model is not flat; its own bound holds there for "
+        f"{_percent(worst['trusted_keep_bound'])}, and would for {_percent(worst['nothing_keeps_bound'])} if it said "
+        f"that nothing changes (law {worst['law']})."
+    )
+    return [(text, bool(kept < 0.95))]
+
+
+def _asked(line: pd.Series) -> str:
+    if line["family"] == "joint":
+        size, where = str(line["kind"]).split(", ")
+        columns = "half of the columns" if size == "half" else f"{size} columns at once"
+        return f"{columns} {'from near rows' if where == 'near' else 'from any row'} (law {line['law']})"
+    return f"{_range(str(line['kind']))} (law {line['law']})"
+
+
+def _range(kind: str) -> str:
+    return "single changes to any row's value" if kind == "any" else f"single changes within the {kind} nearest rows"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f}%"

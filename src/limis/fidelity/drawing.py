@@ -1,0 +1,59 @@
+"""What both laws draw: changes of units of a row, and groups of units to be replaced."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from limis.fidelity.ground import Ground
+from limis.perturb import Moves
+
+JOINT_SIZES = ("2", "3", "half")
+GROUP_SIZES = ("one or two", "half", "every size")
+
+Drawn = tuple[int, int, np.ndarray]  # a row, the donor of its new values, and the units that change
+
+
+@dataclass
+class Groups:
+    """Groups of units of a row, each to be replaced by those of some donors."""
+
+    rows: np.ndarray  # (groups,)
+    units: np.ndarray  # (groups, units) bool
+    donors: np.ndarray  # (groups, donors)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+def how_many(size: str, n_units: int) -> int:
+    """A joint change's number of units in figures."""
+    return max(2, n_units // 2) if size == "half" else int(size)
+
+
+def draw_one_unit(
+    ground: Ground, row: int, values: np.ndarray, pool: np.ndarray, n: int, rng: np.random.Generator
+) -> list[Drawn]:
+    """Up to ``n`` times a unit that some row of the pool holds otherwise, and one of those that do.
+
+    Every such unit is as likely as another, and none comes again before all did.
+    """
+    differs = ground.units_that_differ(row, values[pool])
+    movable = rng.permutation(np.flatnonzero(differs.any(axis=0)))
+    if len(movable) == 0:
+        return []
+    drawn = {}
+    for unit in np.resize(movable, n).tolist():
+        donor = int(pool[rng.choice(np.flatnonzero(differs[:, unit]))])
+        drawn[donor, unit] = (row, donor, np.array([unit]))
+    return list(drawn.values())
+
+
+def moves_of(ground: Ground, drawn: list[Drawn], places: np.ndarray) -> Moves:
+    """What was drawn as moves: (row, donor, units) each; ``places`` says where each donor stands in its frame."""
+    changed = np.zeros((len(drawn), ground.values.shape[1]), dtype=bool)
+    for move, (_, _, units) in enumerate(drawn):
+        changed[move] = ground.membership[units].any(axis=0)
+    rows, donors = (np.array([one[part] for one in drawn], dtype=np.int64) for part in (0, 1))
+    return Moves(rows, places[donors], changed)

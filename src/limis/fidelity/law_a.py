@@ -1,0 +1,65 @@
+"""Law A: the questions that choose, calibrate and measure a fit.
+
+A single change takes one unit of a row to the value of a training row: one of the k nearest (Gower on ranks), or any.
+A joint change takes several units from one training row. For reasons, a group of units is replaced by those of
+reference rows, each unit being in with a probability that is drawn for the group.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from limis.fidelity.drawing import GROUP_SIZES, JOINT_SIZES, Drawn, Groups, draw_one_unit, how_many, moves_of
+from limis.fidelity.ground import ANY, Ground
+from limis.perturb import Moves
+
+NAME = "A"
+NEAR = 200  # joint changes that stay near take their values from so many rows
+FAR_DONORS = 1000  # rows looked at for a change to any value
+
+
+def single_changes(ground: Ground, n: int, rng: np.random.Generator) -> dict[str, Moves]:
+    """For each range up to ``n`` changes of one unit a row; the donors are places in the training frame."""
+    drawn: dict[str, list[Drawn]] = {str(k): [] for k in ground.ranges}
+    for row, distances in ground.near():
+        order = np.argsort(distances, kind="stable")[: int(np.isfinite(distances).sum())]
+        for k in ground.ranges:
+            pool = rng.permutation(order)[:FAR_DONORS] if k == ANY else order[: int(k)]
+            drawn[str(k)] += draw_one_unit(ground, row, ground.training_values, pool, n, rng)
+    return {name: moves_of(ground, found, ground.training_places) for name, found in drawn.items()}
+
+
+def joint_changes(ground: Ground, n: int, rng: np.random.Generator) -> dict[str, Moves]:
+    """Up to ``n`` changes of two, three and half of the units a row, from near rows and from any."""
+    kinds = {f"{size}, {where}": (size, where) for size in JOINT_SIZES for where in ("near", "any")}
+    drawn: dict[str, list[Drawn]] = {name: [] for name in kinds}
+    for row, distances in ground.near():
+        order = np.argsort(distances, kind="stable")[: int(np.isfinite(distances).sum())]
+        for name, (size, where) in kinds.items():
+            pool = rng.permutation(order[:NEAR] if where == "near" else order)[:n]
+            differs = ground.units_that_differ(row, ground.training_values[pool])
+            for donor, able in zip(pool, differs, strict=True):
+                units = rng.permutation(np.flatnonzero(able))[: how_many(size, len(ground.units))]
+                if len(units) > 1:
+                    drawn[name].append((row, int(donor), units))
+    return {name: moves_of(ground, found, ground.training_places) for name, found in drawn.items()}
+
+
+def group_removals(ground: Ground, n: int, references: np.ndarray, rng: np.random.Generator) -> dict[str, Groups]:
+    """``n`` groups of each kind a row, each replaced by those of all reference rows."""
+    found = {}
+    for kind in GROUP_SIZES:
+        units = np.array([draw_group(kind, len(ground.units), rng) for _ in range(n * len(ground))])
+        rows = np.repeat(np.arange(len(ground)), n)
+        found[kind] = Groups(rows, units, np.tile(references, (len(rows), 1)))
+    return found
+
+
+def draw_group(kind: str, n_units: int, rng: np.random.Generator) -> np.ndarray:
+    """A group of units, at least one: (units,) bool."""
+    if kind == "every size":
+        chosen = rng.random(n_units) < rng.random()
+        chosen[rng.integers(n_units)] |= not chosen.any()
+        return chosen
+    size = int(rng.integers(1, 3)) if kind == "one or two" else max(1, n_units // 2)
+    return np.isin(np.arange(n_units), rng.permutation(n_units)[:size])

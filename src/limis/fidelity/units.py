@@ -1,0 +1,125 @@
+"""Columns that count as one: dummies, columns that determine one another, and groups that the user names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from limis.errors import InputError
+from limis.table import Table
+
+DETERMINED = 0.99  # share of rows in which one column gives the other
+# A column that hardly ever changes would be "determined" by any other: what is left unexplained must be small against
+# what guessing its commonest value leaves.
+BETTER_THAN_GUESSING = 0.1
+ROWS_A_VALUE = 5  # a column with fewer rows a value is no more than a name of its row
+MOST_ROWS = 20_000
+MIN_DUMMIES = 3  # fewer 0/1 columns that never stand together must always fill the row, to be taken for dummies
+
+
+@dataclass(frozen=True)
+class Units:
+    """What counts as one column: ``members[i]`` are the columns of the table behind unit i."""
+
+    names: list[str]
+    members: list[np.ndarray]
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    def matrix(self, n_columns: int) -> np.ndarray:
+        """Which column belongs to which unit: (units, columns) bool."""
+        found = np.zeros((len(self), n_columns), dtype=bool)
+        for unit, columns in enumerate(self.members):
+            found[unit, columns] = True
+        return found
+
+
+def find_units(table: Table, values: np.ndarray, groups: Mapping[str, Sequence[str]] | None = None) -> Units:
+    """The units of a table: named groups first, then dummies, then columns that determine one another.
+
+    Parameters
+    ----------
+    table : Table
+        What the columns are.
+    values : array of shape (rows, columns)
+        The training rows.
+    groups : dict, default=None
+        Columns that the user wants counted as one, under a name.
+    """
+    if len(values) > MOST_ROWS:
+        values = values[np.random.default_rng(0).choice(len(values), MOST_ROWS, replace=False)]
+    names = table.names
+    unit_of: dict[int, str] = {}
+    for name, columns in (groups or {}).items():
+        for column in columns:
+            if column not in names:
+                raise InputError(f"groups[{name!r}] names {column!r}, which is not a column of the table")
+            if names.index(column) in unit_of:
+                raise InputError(f"column {column!r} is in two groups; keep one")
+            unit_of[names.index(column)] = str(name)
+    for name, members in _dummies(names, values, set(range(len(names))) - set(unit_of)).items():
+        unit_of |= dict.fromkeys(members, name)
+    free = [j for j in range(len(names)) if j not in unit_of]
+    for group in _determining(values, free, table.is_category):
+        unit_of |= dict.fromkeys(group, " / ".join(names[j] for j in group))
+    order = list(dict.fromkeys(unit_of.get(j, names[j]) for j in range(len(names))))
+    members = [np.array([j for j in range(len(names)) if unit_of.get(j, names[j]) == unit]) for unit in order]
+    return Units(order, members)
+
+
+def _dummies(names: list[str], values: np.ndarray, free: set[int]) -> dict[str, list[int]]:
+    """0/1 columns under a common beginning of their names, of which no two are 1 in a row."""
+    by_prefix: dict[str, list[int]] = {}
+    for j in sorted(free):
+        prefix = next((names[j].rsplit(mark, 1)[0] for mark in ("=", "_", " ") if mark in names[j]), "")
+        if prefix and np.isin(values[:, j], (0.0, 1.0)).all():
+            by_prefix.setdefault(prefix, []).append(j)
+    found = {}
+    for prefix, members in by_prefix.items():
+        together = values[:, members].sum(axis=1)
+        exclusive, filled = bool((together <= 1).all()), float(together.mean())
+        if exclusive and len(members) > 1 and (filled >= DETERMINED or (len(members) >= MIN_DUMMIES and filled >= 0.5)):
+            found[prefix] = members
+    return found
+
+
+def _determining(values: np.ndarray, free: list[int], is_category: np.ndarray) -> list[list[int]]:
+    """Groups of columns each of which gives the others in nearly all rows."""
+    codes = {j: np.unique(values[:, j], return_inverse=True)[1] for j in free}
+    group_of = {j: j for j in free}
+    for j, k in combinations(free, 2):
+        if group_of[j] != group_of[k] and (
+            _one_another(codes[j], codes[k]) or (not is_category[[j, k]].any() and _rise_together(codes[j], codes[k]))
+        ):
+            old, new = group_of[k], group_of[j]
+            group_of = {column: new if group == old else group for column, group in group_of.items()}
+    groups = [[j for j in free if group_of[j] == number] for number in dict.fromkeys(group_of.values())]
+    return [group for group in groups if len(group) > 1]
+
+
+def _one_another(code: np.ndarray, other: np.ndarray) -> bool:
+    return _determines(code, other) and _determines(other, code)
+
+
+def _determines(code: np.ndarray, other: np.ndarray) -> bool:
+    """Whether the commonest partner of each value is right in nearly all rows, and that says something."""
+    n, n_values = len(code), int(code.max()) + 1
+    if n_values < 2 or n_values * ROWS_A_VALUE > n:
+        return False
+    cells, counts = np.unique(code.astype(np.int64) * (int(other.max()) + 1) + other, return_counts=True)
+    best = np.zeros(n_values, dtype=np.int64)
+    np.maximum.at(best, cells // (int(other.max()) + 1), counts)
+    missed = 1 - best.sum() / n
+    guessed = 1 - np.bincount(other).max() / n
+    return bool(missed <= min(1 - DETERMINED, BETTER_THAN_GUESSING * guessed) and guessed > 0)
+
+
+def _rise_together(code: np.ndarray, other: np.ndarray) -> bool:
+    """Whether two columns of many values are one in other units: their order is the same, or turned round."""
+    if min(code.max(), other.max()) + 1 < len(code) / ROWS_A_VALUE:
+        return False
+    return bool(abs(np.corrcoef(code, other)[0, 1]) > 1 - (1 - DETERMINED) ** 2)
