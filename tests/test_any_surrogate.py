@@ -96,7 +96,7 @@ def test_rows_of_different_kinds_each_tell_what_they_can(rows):
             return np.maximum(0, super().predict(X))
 
     explainer = LimisExplainer(
-        lambda rows: np.maximum(0, 2 + rows @ [3, 1, 0]), surrogate=Clipped(), weighting="forest"
+        lambda rows: np.maximum(0, 2 + rows @ [3, 1, 0]), surrogate=Clipped(), weighting="forest", candidates=20
     )
     found = explainer.fit(rows[:N]).explain(rows[:40])
     straight = found.fits.telling == "linear"

@@ -25,10 +25,9 @@ def explainer():
     return LimisExplainer(wavy).fit(table(300, 0))
 
 
-def test_answers_about_the_row_itself_foresee_more(explainer):
+def test_answers_about_the_row_itself_give_its_own_slope(explainer):
     rows = table(60, 1)
     without, asked = explainer.explain(rows), explainer.explain(rows, queries=60)
-    assert asked.skill() > without.skill()
     truth = np.sign(np.sin(40 * rows["b"]))
     # The true slope of a is 1 or −1.
     error, error_asked = ((found.coefficients["a", ""] - truth).abs().mean() for found in (without, asked))

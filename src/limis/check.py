@@ -49,7 +49,8 @@ class ChangeBound:
         floor = 1e-9 * unit + 1e-3 * np.median(errors[fitting])
         ridge = Ridge(alpha=1.0).fit(signs[fitting], np.log((errors[fitting] + floor) / unit))
         scores = errors[calibration] / unit / np.exp(ridge.predict(signs[calibration]))
-        return cls(unit, ridge.coef_, float(ridge.intercept_), conformal_quantile(scores, COVERAGE), len(calibration), reach)
+        factor = conformal_quantile(scores, COVERAGE)
+        return cls(unit, ridge.coef_, float(ridge.intercept_), factor, len(calibration), reach)
 
     @classmethod
     def unknown(cls, unit: float) -> ChangeBound:
@@ -81,7 +82,7 @@ class ChangeBound:
     def from_dict(cls, data: dict[str, Any]) -> ChangeBound:
         """The inverse of `to_dict`."""
         factor = np.inf if data["factor"] is None else data["factor"]
-        return cls(data["unit"], np.array(data["slopes"]), data["intercept"], factor, data["measured_on"], data["reach"])
+        return cls(**{**data, "slopes": np.array(data["slopes"]), "factor": factor})
 
 
 def known_signs(fits: LocalFits, unit: float, effective: np.ndarray | None = None) -> np.ndarray:

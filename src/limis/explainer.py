@@ -42,6 +42,7 @@ from limis.walk import GlobalFit, LocalModel
 
 if TYPE_CHECKING:
     from limis.bulk import BulkResult
+    from limis.fidelity.audit import Audit
     from limis.suggest import Suggestions
 
 MAX_ROWS = 1_000_000  # of a longer table, so many
@@ -437,8 +438,9 @@ class LimisExplainer(BaseEstimator):
             The black box's outputs on ``X``.
         queries : int, default=0
             How many more questions at most to ask the black box about each row: what it does when columns of the row
-            itself move to values of near rows, no more than five a column. Slopes then rest on these answers first,
-            and foresee more. The bound on their error is still the one of the explanation without questions, and their
+            itself move to values of near rows, no more than five a column. Slopes then rest on these answers first:
+            they are those at the row, and lead astray further off, where the audit finds them worse than without
+            questions. The bound on their error is still the one of the explanation without questions, and their
             intervals are not known.
         """
         check_is_fitted(self, "training_")
@@ -656,6 +658,55 @@ class LimisExplainer(BaseEstimator):
             max_queries=max_queries,
             show=bool(self.verbose),
         )
+
+    def audit(
+        self,
+        X: Any,
+        *,
+        held_out: Any = None,
+        against: Mapping[str, Any] | None = None,
+        queries: int = 0,
+        sensitive: Sequence[str] = (),
+        max_questions: int = 1_000_000,
+        random_state: int = 0,
+    ) -> Audit:
+        """Ask the black box what it does when rows change, and see what explanations foresaw: `limis.audit`.
+
+        Parameters
+        ----------
+        X : DataFrame or array
+            Rows that fitting never saw; a hundred give narrow intervals.
+        held_out : DataFrame or array, default=None
+            More such rows: law B takes values from them.
+        against : dict, default=None
+            Other explanations of the same rows, of any kind that `limis.audit` reads, under a name each.
+        queries : int, default=0
+            As in `explain`.
+        sensitive : list of str, default=()
+            Columns by whose values promises are looked at.
+        max_questions : int, default=1,000,000
+            How many questions the black box may be asked in all.
+        random_state : int, default=0
+            Decides which questions are asked.
+
+        Returns
+        -------
+        Audit
+            Tables, sentences (``summary()``) and a page (``to_html()``). Reasons are also asked for after a jitter of
+            every number by a hundredth of its standard deviation.
+        """
+        from limis.fidelity.audit import exam_of, jittered, judged
+
+        check_is_fitted(self, "training_")
+        training = self.training_
+        if not training.black_box.can_be_asked:
+            raise InputError("an audit asks the model; pass it to LimisExplainer, or to limis.load")
+        exam = exam_of(
+            training, X, held_out=held_out, max_questions=max_questions, random_state=random_state, verbose=self.verbose
+        )
+        moved = jittered(exam.frame, training.frame, random_state)
+        explanations = {"limis": self.explain(exam.frame, queries=queries), **(against or {})}
+        return judged(exam, explanations, {"limis": {"jitter": self.explain(moved, queries=queries)}}, sensitive)
 
     def score(self, X: Any, y: Any = None) -> float:
         """NSE of the local predictions at rows, against the black box (or ``y``, where there is no model).

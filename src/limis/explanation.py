@@ -220,9 +220,10 @@ class Explanations(DrawsItself):
         return pd.DataFrame(both, index=self.index, columns=columns)
 
     def skill(self, model: Any = None, *, random_state: int = 0) -> float:
-        """Skill on single changes to values of the 200 nearest training rows (law A): the black box is asked about them.
+        """Skill on single changes to values of the 200 nearest training rows (law A).
 
-        Of a short table, of the nearest 50, 10 or any. `limis.audit` measures more, by questions of another law too.
+        The black box is asked about them. Of a short table, of the nearest 50, 10 or any. `limis.audit` measures more,
+        by questions of another law too.
         ``model`` is needed only where the explainer has none to ask, as after loading without it.
         """
         training = self.training

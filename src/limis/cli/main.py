@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from typing import Any, TextIO
 
 from limis import __version__
-from limis.cli import bench, demo, explain, fit, report, reproduce, serve, suggest
+from limis.cli import audit, bench, demo, explain, fit, report, reproduce, serve, suggest
 from limis.errors import LimisError
 
-COMMANDS = (demo, fit, explain, suggest, report, serve, reproduce, bench)
+COMMANDS = (demo, fit, explain, suggest, report, audit, serve, reproduce, bench)
 
 OK, INPUT_ERROR, INTERRUPTED, PIPE_CLOSED = 0, 1, 130, 141
 # A question mark in place of a minus sign would be a wrong number.
@@ -26,6 +26,7 @@ examples:
   limis explain income.limis rows.csv -o out.parquet    explain rows
   limis suggest income.limis rows.csv --immutable age   what to change for another prediction
   limis report income.limis rows.csv -o report.html     all of it on one page
+  limis audit income.limis test.csv -o audit.html       how far explanations can be believed
   limis serve income.limis rows.csv                     a web page and a REST interface
 
 exit codes: 0 done; 1 something is wrong with the input; 2 something is wrong with the command line;

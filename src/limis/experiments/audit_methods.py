@@ -18,7 +18,7 @@ from limis.fidelity.audit.auditing import jittered, reference_rows
 from limis.metrics import skill_on_changes
 from limis.peers import GlobalModel, Lime, Maple, Silo
 from limis.peers.global_models import GlobalTree
-from limis.peers.lime_view import LimeView
+from limis.peers.shap import ORDERS, permutation_shap
 from limis.peers.silo import grow
 from limis.perturb import Moves, moved_frame
 from limis.training.measuring import MeasuringRows
@@ -30,7 +30,6 @@ CHOOSING = 50  # probe rows that peers are chosen on
 LIME_ROWS = 50
 VALIDATING = 1000
 MIXTURES, QUICK_MIXTURES = 60_000, 500
-ORDERS = 4  # of columns, there and back, for permutation SHAP
 WIDE, SHAP_ROWS_WIDE = 100, 40  # of wide tables, permutation SHAP explains fewer rows
 
 Explained = tuple[str, Any, dict[str, Any]]  # a name, explanations, and the same asked again
@@ -69,7 +68,10 @@ def forests(problem: AuditProblem) -> Iterator[Explained]:
     training = plain.training_
     forest = grow("forest", 1, inner.seed).fit(training.table.features(training.values), training.standard_outputs)
     probe = inner.probe.iloc[:VALIDATING]
-    held_out = {"validation": probe, "validation_outputs": training.black_box.outputs(training.table.read(probe))}
+    held_out: dict[str, Any] = {
+        "validation": probe,
+        "validation_outputs": training.black_box.outputs(training.table.read(probe)),
+    }
     kinds: dict[str, Callable[..., Any]] = {"SILO": Silo, "MAPLE": partial(Maple, **held_out)}
     chosen_on = _choosing(problem, plain)
     for name, kind in kinds.items():
@@ -209,19 +211,9 @@ def _column_of_feature(encode: Any) -> list[str]:
 
 
 def _permutation_shap(problem: AuditProblem, reference: pd.DataFrame) -> Any:
-    """SHAP by permutations of the table's own columns."""
-    package, exam = require("shap", "peers"), problem.exam
-    plain = _plain(problem)
-    view = LimeView.of(plain.training_.without_jumps())
-    box = plain.training_.black_box
-    table = exam.ground.table
-    background = view.rows(table.values(reference))
-    width = background.shape[1]
-    n = min(len(exam.frame), SHAP_ROWS_WIDE if width > WIDE else len(exam.frame))
-    masker = package.maskers.Independent(background, max_samples=len(background))
-    explainer = package.PermutationExplainer(lambda rows: box.outputs(view.frame(rows)), masker, seed=0)
-    orders = 1 if width > WIDE or problem.problem.quick else ORDERS
-    found = explainer(
-        view.rows(table.values(exam.frame.iloc[:n])), max_evals=orders * (2 * width + 1), silent=True, batch_size=50
-    )
-    return package.Explanation(found.values, found.base_values, feature_names=list(table.names))
+    """SHAP by permutations of the table's own columns; of wide tables by fewer, for fewer rows."""
+    exam = problem.exam
+    wide = exam.ground.values.shape[1] > WIDE
+    rows = exam.frame.iloc[:SHAP_ROWS_WIDE] if wide else exam.frame
+    training = _plain(problem).training_
+    return permutation_shap(training, rows, reference, orders=1 if wide or problem.problem.quick else ORDERS)

@@ -9,6 +9,7 @@ from importlib.metadata import version
 import numpy as np
 import pandas as pd
 
+from limis.blackbox import Output
 from limis.experiments.kept import digest, kept
 from limis.experiments.real_problem import RealProblem
 from limis.fidelity.audit.auditing import prepare, reference_rows
@@ -30,7 +31,7 @@ class AuditProblem:
         return str(self.problem)
 
     @property
-    def output(self) -> str:
+    def output(self) -> Output:
         """Forests say exactly 0 or 1 so often that logits mean nothing: probabilities are explained."""
         return "probability" if self.problem.box.startswith("RF") and self.problem.classifies else "auto"
 

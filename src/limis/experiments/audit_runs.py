@@ -65,9 +65,7 @@ class AuditRun:
             "own_moves": np.array(_skill_by_own_moves(explanations.get(DEFAULT), self.problem)),
             "tables": np.array(json.dumps({name: getattr(found, name).to_dict("records") for name in TABLES})),
             "facts": np.array(json.dumps(found.facts)),
-            **{
-                f"attributions: {one.name}": one.attributions for one in methods if one.attributions is not None
-            },
+            **{f"attributions: {one.name}": one.attributions for one in methods if one.attributions is not None},
         }
 
     def outcome(self, found: Arrays) -> Audited:

@@ -44,13 +44,8 @@ def fit_black_box(
 
 def _model(kind: str, classifies: bool, n_features: int, n_jobs: int | None, quick: bool) -> Any:
     n_trees = QUICK_TREES if quick else N_TREES
-    if kind == "LightGBM, defaults":
-        lightgbm = require("lightgbm", "lightgbm")
-        booster = lightgbm.LGBMClassifier if classifies else lightgbm.LGBMRegressor
-        return booster(n_jobs=n_jobs, random_state=0, deterministic=True, force_row_wise=True, verbose=-1)
-    if kind == "RF, defaults":
-        forest = RandomForestClassifier if classifies else RandomForestRegressor
-        return forest(n_jobs=n_jobs, random_state=0, n_estimators=QUICK_TREES if quick else 100)
+    if kind in WITH_DEFAULTS:
+        return _with_defaults(kind, classifies, n_jobs, quick)
     if kind == "XGBoost":
         xgboost = require("xgboost", "xgboost")
         booster = xgboost.XGBClassifier if classifies else xgboost.XGBRegressor
@@ -85,3 +80,14 @@ def _model(kind: str, classifies: bool, n_features: int, n_jobs: int | None, qui
         return MLPClassifier(**options)
     # A net does not find its way to thousands of shares: it learns the target in units of its deviation.
     return TransformedTargetRegressor(MLPRegressor(**options), transformer=StandardScaler())
+
+
+def _with_defaults(kind: str, classifies: bool, n_jobs: int | None, quick: bool) -> Any:
+    """A model as its package has it; both grow 100 trees."""
+    trees = {"n_estimators": QUICK_TREES} if quick else {}
+    if kind.startswith("RF"):
+        forest = RandomForestClassifier if classifies else RandomForestRegressor
+        return forest(**trees, n_jobs=n_jobs, random_state=0)
+    lightgbm = require("lightgbm", "lightgbm")
+    booster = lightgbm.LGBMClassifier if classifies else lightgbm.LGBMRegressor
+    return booster(**trees, n_jobs=n_jobs, random_state=0, deterministic=True, force_row_wise=True, verbose=-1)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from limis.errors import InputError
 from limis.experiments.adult_fidelity import ADULT
+from limis.experiments.audit_tables import AUDIT
 from limis.experiments.data_statistics import DATA_STATISTICS
 from limis.experiments.experiment import Experiment
 from limis.experiments.real_fidelity import FIDELITY
@@ -20,8 +21,9 @@ from limis.experiments.tree_fidelity import TREES
 
 PAPERS_REAL = (DATA_STATISTICS, *FIDELITY, CONVERGENCE, *GROUPS_OF_ROWS)
 REAL = (*PAPERS_REAL, ADULT, TREES, SUGGESTIONS, PEOPLE_TABLE)
-EXPERIMENTS: dict[str, Experiment] = {one.name: one for one in (*RECOVERY, *SELECTION, *TRAINING, *REAL)}
+EXPERIMENTS: dict[str, Experiment] = {one.name: one for one in (*AUDIT, *RECOVERY, *SELECTION, *TRAINING, *REAL)}
 GROUPS = {
+    "audit": [one.name for one in AUDIT],
     "all-synthetic": [name for name, one in EXPERIMENTS.items() if one.synthetic],
     "all-real": [one.name for one in PAPERS_REAL],
     "all": list(EXPERIMENTS),
@@ -34,7 +36,7 @@ def named(names: Iterable[str]) -> list[Experiment]:
     Parameters
     ----------
     names : iterable of str
-        Names of experiments, "all-synthetic" or "all".
+        Names of experiments, "audit", "all-synthetic", "all-real" or "all".
 
     Returns
     -------

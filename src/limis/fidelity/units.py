@@ -67,8 +67,8 @@ def find_units(table: Table, values: np.ndarray, groups: Mapping[str, Sequence[s
     for group in _determining(values, free, table.is_category):
         unit_of |= dict.fromkeys(group, " / ".join(names[j] for j in group))
     order = list(dict.fromkeys(unit_of.get(j, names[j]) for j in range(len(names))))
-    members = [np.array([j for j in range(len(names)) if unit_of.get(j, names[j]) == unit]) for unit in order]
-    return Units(order, members)
+    found = [np.array([j for j in range(len(names)) if unit_of.get(j, names[j]) == unit]) for unit in order]
+    return Units(order, found)
 
 
 def _dummies(names: list[str], values: np.ndarray, free: set[int]) -> dict[str, list[int]]:

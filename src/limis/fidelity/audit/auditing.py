@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from limis.blackbox import Output
+from limis.blackbox import BlackBox, Output
 from limis.errors import InputError
 from limis.fidelity.audit import figures
 from limis.fidelity.audit.exam import Box, Exam, check_rows
@@ -20,6 +20,7 @@ from limis.fidelity.audit.tally import tally
 from limis.fidelity.ground import Ground
 from limis.fidelity.units import find_units
 from limis.outputs import first_outputs
+from limis.rows import TrainingRows
 from limis.table import Table
 
 MAX_QUESTIONS = 1_000_000
@@ -111,7 +112,6 @@ def audit(
         random_state=random_state,
         verbose=verbose,
     )
-    exam.ask()
     return judged(exam, explanations, again or {}, sensitive)
 
 
@@ -124,45 +124,79 @@ def prepare(
     reference: Any = None,
     groups: Mapping[str, Sequence[str]] | None = None,
     categorical_features: Any = "auto",
-    output: Output | str = "auto",
+    output: Output = "auto",
     max_questions: int = MAX_QUESTIONS,
     random_state: int = 0,
     verbose: int = 0,
 ) -> Exam:
     """An exam with nothing asked yet but what the model says of the rows; its parameters are those of `audit`."""
     table, training = Table.learn(X_train, categorical_features=categorical_features)
-    rows = table.read(X)
+    black_box, outputs = first_outputs(model, output, table, training, None, None)
+    return exam_of(
+        TrainingRows(table, black_box, training, table.values(training), outputs)
+        if outputs.ndim == 1
+        else _of_classes(table, black_box, training, outputs),
+        X,
+        held_out=held_out,
+        reference=reference,
+        groups=groups,
+        max_questions=max_questions,
+        random_state=random_state,
+        verbose=verbose,
+    )
+
+
+def exam_of(
+    training: TrainingRows,
+    X: Any,
+    *,
+    held_out: Any = None,
+    reference: Any = None,
+    groups: Mapping[str, Sequence[str]] | None = None,
+    max_questions: int = MAX_QUESTIONS,
+    random_state: int = 0,
+    verbose: int = 0,
+) -> Exam:
+    """The same on training rows whose outputs are known."""
+    table, rows = training.table, training.table.read(X)
     check_rows(len(rows))
-    black_box, training_outputs = first_outputs(model, output, table, training, None, None)
-    training_values = table.values(training)
-    units = find_units(table, training_values, groups)
+    units = find_units(table, training.values, groups)
     rng = np.random.default_rng([random_state, 99])
-    ground = Ground.of(table, units, table.values(rows), training_values, rng)
+    ground = Ground.of(table, units, table.values(rows), training.values, rng)
     plan = Plan.within(max_questions, len(rows), len(units), len(ground.ranges))
-    rows = rows.iloc[: plan.rows]
-    ground = replace(ground, values=ground.values[: plan.rows])
-    outputs = black_box.outputs(rows)
+    rows, ground = rows.iloc[: plan.rows], replace(ground, values=ground.values[: plan.rows])
+    box = replace(training.black_box, view=None)
+    outputs = box.outputs(rows)
     classes = outputs.argmax(axis=1) if outputs.ndim == 2 else None
     others = [rows] if held_out is None else [rows, table.read(held_out)]
     return Exam(
         ground=ground,
-        box=Box(black_box, table, classes, asked=len(training) + len(rows)),
+        box=Box(box, table, classes, asked=len(training) + len(rows)),
         frame=rows,
         outputs=outputs if classes is None else outputs[np.arange(len(rows)), classes],
-        training=training,
-        training_outputs=training_outputs,
+        training=training.frame,
+        training_outputs=training.outputs if training.every is None else training.every,
         held_out=pd.concat(others, ignore_index=True),
-        reference=reference_rows(training, random_state=random_state) if reference is None else table.read(reference),
+        reference=reference_rows(training.frame, random_state=random_state)
+        if reference is None
+        else table.read(reference),
         plan=plan,
         random_state=random_state,
         show=bool(verbose),
     )
 
 
+def _of_classes(table: Table, black_box: BlackBox, training: pd.DataFrame, outputs: np.ndarray) -> TrainingRows:
+    """Training rows with the outputs of several classes; which of them is looked at does not matter here."""
+    return TrainingRows(table, black_box, training, table.values(training), outputs[:, 0], every=outputs)
+
+
 def judged(
     exam: Exam, explanations: Mapping[str, Any], again: Mapping[str, Mapping[str, Any]], sensitive: Sequence[str]
 ) -> Audit:
-    """The audit of explanations by questions that were asked."""
+    """The audit of explanations; the questions are asked first, unless they were."""
+    if not exam.changes:
+        exam.ask()
     methods = read_methods(explanations, exam)
     repeats = {
         name: {str(why): read_reasons(f"{name}, {why}", given, exam) for why, given in own.items()}
@@ -174,7 +208,7 @@ def judged(
         skills=figures.skills(by_row, exam.random_state),
         strongest=figures.strongest(exam, methods),
         at_row=figures.at_row(exam, methods),
-        coverage=figures.coverage(by_row, exam, methods, _groups(exam.frame, sensitive)),
+        coverage=figures.coverage(by_row, methods, _groups(exam.frame, sensitive)),
         trust=figures.trust(by_row, exam, methods),
         stability=figures.stability(methods, repeats),
         by_row=by_row,

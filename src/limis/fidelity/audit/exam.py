@@ -174,9 +174,7 @@ class Exam:
         answers = [np.empty(0)]
         for part in blocks(len(moves), self._at_once):
             taken = moves.taken(part)
-            answers.append(
-                self.box.outputs(moved_frame(self.ground.table, self.frame, donors, taken), taken.rows)
-            )
+            answers.append(self.box.outputs(moved_frame(self.ground.table, self.frame, donors, taken), taken.rows))
             self._bar.update(len(taken))
         return np.concatenate(answers)
 

@@ -127,7 +127,7 @@ def at_row(exam: Exam, methods: list[Method]) -> pd.DataFrame:
 # --- promises ---------------------------------------------------------------------------------------------------------
 
 
-def coverage(tally: pd.DataFrame, exam: Exam, methods: list[Method], groups: dict[str, np.ndarray]) -> pd.DataFrame:
+def coverage(tally: pd.DataFrame, methods: list[Method], groups: dict[str, np.ndarray]) -> pd.DataFrame:
     """For how many rows a promised bound holds: by range, by quintile of the bound, and in groups of rows.
 
     A bound is on the root mean square error over a row's single changes.
@@ -226,7 +226,9 @@ def stability(methods: list[Method], again: dict[str, dict[str, Method]]) -> pd.
                     "asked_again": why,
                     "rows": n,
                     "same_strongest": _mean(one.argmax(axis=1) == two.argmax(axis=1)),
-                    "rank_correlation": float(np.nanmean([_rank_correlation(a, b) for a, b in zip(one, two, strict=True)])),
+                    "rank_correlation": float(
+                        np.nanmean([_rank_correlation(a, b) for a, b in zip(one, two, strict=True)])
+                    ),
                 }
             )
     return pd.DataFrame(lines, columns=["method", "asked_again", "rows", "same_strongest", "rank_correlation"])

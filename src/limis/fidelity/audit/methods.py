@@ -48,7 +48,11 @@ class Method:
 
 def read_reasons(name: str, given: Any, exam: Exam) -> Method:
     """The same rows explained again, perhaps after a jitter: what f says of them need not be the same."""
-    return read_method(name, replace(given, outputs=None) if isinstance(given, Explanations) else given, exam)
+    if isinstance(given, Explanations):
+        given = replace(given, outputs=None)
+    elif isinstance(given, ClassExplanations):
+        given = replace(given, parts=[replace(part, outputs=None) for part in given.parts])
+    return read_method(name, given, exam)
 
 
 def read_method(name: str, given: Any, exam: Exam) -> Method:
@@ -88,7 +92,7 @@ def _of_limis(name: str, found: Explanations, exam: Exam) -> Method:
     n = _check_rows(name, found.index, exam)
     table = found.training.table
     if found.outputs is not None:
-        _check_scale(name, "it explains outputs", found.outputs, exam, MATCHING)
+        _check_scale(name, "it explains", found.outputs, exam, MATCHING)
 
     def foresee(rows: np.ndarray, frame: pd.DataFrame) -> np.ndarray:
         answers = [np.empty(0)]
@@ -149,7 +153,7 @@ def _of_classes(name: str, found: ClassExplanations, exam: Exam) -> Method:
 def _part_of_class(name: str, part: Explanations, exam: Exam, own: np.ndarray) -> Method:
     """One class's explanations, whose outputs are the audited ones in its own rows alone."""
     if part.outputs is not None:
-        _check_scale(name, "it explains outputs", part.outputs, exam, MATCHING, own)
+        _check_scale(name, "it explains", part.outputs, exam, MATCHING, own)
     return _of_limis(name, replace(part, outputs=None), exam)
 
 
@@ -172,7 +176,7 @@ def _of_shap(name: str, given: Any, exam: Exam) -> Method:
         raise InputError(f"explanations[{name!r}] has values of shape {values.shape}; expected rows × columns")
     base = np.broadcast_to(base.reshape(-1) if base.ndim > 1 else base, (n,))
     _check_length(name, n, exam)
-    _check_scale(name, "base_values and values add up", base + values.sum(axis=1), exam, ROUNDING)
+    _check_scale(name, "base_values and values add up to", base + values.sum(axis=1), exam, ROUNDING)
     names = given.feature_names
     columns = exam.ground.table.names if names is None else [str(one) for one in names]
     return Method(name, n, attributions=_by_unit(values, [[one] for one in columns], exam))
@@ -194,9 +198,7 @@ def _of_lime(name: str, given: Sequence[Any], exam: Exam) -> Method:
         for column, weight in one.local_exp[label]:
             attributions[row, column] = weight
         predictions[row] = float(np.ravel(one.local_pred)[0])
-    return Method(
-        name, n, predictions=predictions, attributions=_by_unit(attributions, [[one] for one in names], exam)
-    )
+    return Method(name, n, predictions=predictions, attributions=_by_unit(attributions, [[one] for one in names], exam))
 
 
 def _lime_label(name: str, one: Any, exam: Exam, row: int) -> int:
@@ -217,7 +219,9 @@ def _of_shapiq(name: str, given: Any, exam: Exam) -> Method:
     attributions = np.zeros((len(rows_of), len(exam.units)))
     for row, one in enumerate(rows_of):
         if one.n_players != len(columns):
-            raise InputError(f"explanations[{name!r}] has {one.n_players} players, but there are {len(columns)} columns")
+            raise InputError(
+                f"explanations[{name!r}] has {one.n_players} players, but there are {len(columns)} columns"
+            )
         own = []
         for players, place in one.interaction_lookup.items():
             units, value = {unit_of[columns[player]] for player in players}, float(one.values[place])
@@ -275,8 +279,13 @@ def _of_function(name: str, given: Callable[[pd.DataFrame], Any], exam: Exam) ->
 
 
 def _unit_of_column(exam: Exam) -> dict[str, int]:
-    names = exam.ground.table.names
-    return {names[column]: unit for unit, columns in enumerate(exam.units.members) for column in columns}
+    """The unit that each column belongs to, by the names that explanations know it by."""
+    columns = exam.ground.table.columns
+    found: dict[str, int] = {}
+    for unit, members in enumerate(exam.units.members):
+        for place in members:
+            found |= dict.fromkeys([columns[place].name, *map(str, columns[place].sources)], unit)
+    return found
 
 
 def _by_unit(values: np.ndarray, sources: list[list[str]], exam: Exam) -> np.ndarray:
@@ -321,8 +330,8 @@ def _check_scale(
     if exam.box.box.scale == "logit" and np.abs(exam.box.probability(known) - total).max() < 0.02:
         cure = '; those are probabilities: audit with output="probability", or explain the margins'
     raise InputError(
-        f"explanations[{name!r}]: {what} to {total[0]:.4g} in the first row, where the model says {known[0]:.4g} on the "
-        f"{exam.box.box.scale} scale{cure}"
+        f"explanations[{name!r}]: {what} {total[0]:.4g} in the first row, where the model says {known[0]:.4g} on "
+        f"the {exam.box.box.scale} scale{cure}"
     )
 
 

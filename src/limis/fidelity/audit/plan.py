@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from typing import ClassVar
 
 from limis.errors import InputError
 from limis.fidelity.audit.law_b import MATCHED
@@ -24,7 +25,14 @@ class Plan:
     removals: int = 50  # rows that replace one unit, to see which is the strongest
     orders: int = 25  # of units, there and back, for Shapley values
 
-    _LEAST = {"singles": 4, "joints": 2, "groups": 2, "references": 20, "removals": 8, "orders": 2}
+    _LEAST: ClassVar[dict[str, int]] = {
+        "singles": 4,
+        "joints": 2,
+        "groups": 2,
+        "references": 20,
+        "removals": 8,
+        "orders": 2,
+    }
 
     def questions(self, n_units: int, n_ranges: int) -> int:
         """How many questions that makes, at most."""

@@ -106,4 +106,5 @@ class Audit:
 
 
 def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    return table.astype(object).where(table.notna(), None).to_dict("records")
+    lines = table.astype(object).where(table.notna(), None).to_dict("records")
+    return [{str(name): value for name, value in line.items()} for line in lines]

@@ -44,7 +44,7 @@ def _on_changes(audit: Audit, name: str) -> list[tuple[str, bool]]:
     own = own[own["family"].isin(("single", "joint"))].dropna(subset="skill")
     if own.empty:
         return []
-    worst, best = own.loc[own["skill"].idxmin()], own.loc[own["skill"].idxmax()]
+    worst, best = own.iloc[int(own["skill"].argmin())], own.iloc[int(own["skill"].argmax())]
     if worst["skill"] < 0:
         text = f"{name} is worse than saying that nothing changes on {_asked(worst)}: skill {worst['skill']:.2f}"
     else:
@@ -73,7 +73,7 @@ def _on_bounds(audit: Audit, name: str) -> list[tuple[str, bool]]:
     own = own[own["rows"] > 0]
     if own.empty:
         return []
-    worst, best = own.loc[own["kept"].idxmin()], own["kept"].max()
+    worst, best = own.iloc[int(own["kept"].argmin())], own["kept"].max()
     broken = bool(worst["kept"] < worst["promised"] - SHORT)
     text = (
         f"{name}'s bound on the error on changes, promised for {_percent(worst['promised'])} of rows, "
@@ -87,7 +87,7 @@ def _on_trust(audit: Audit, name: str) -> list[tuple[str, bool]]:
     own = audit.trust[audit.trust["method"] == name]
     if own.empty or not (own["trusted"] > 0).any():
         return [] if own.empty else [(f"{name} calls no row trusted.", False)]
-    worst = own.loc[own["trusted_foresee"].fillna(2).idxmin()]
+    worst = own.iloc[int(own["trusted_foresee"].fillna(2).argmin())]
     kept = worst["trusted_foresee"]
     if np.isnan(kept):
         return []

@@ -80,9 +80,7 @@ def _reasons(removed: Removals, method: Method) -> list[pd.DataFrame]:
     return [_by_row(head, rows, sums, np.ones(len(rows), dtype=bool))]
 
 
-def _by_row(
-    head: dict[str, str], rows: np.ndarray, sums: dict[str, np.ndarray], chosen: np.ndarray
-) -> pd.DataFrame:
+def _by_row(head: dict[str, str], rows: np.ndarray, sums: dict[str, np.ndarray], chosen: np.ndarray) -> pd.DataFrame:
     rows = rows[chosen]
     known, place = np.unique(rows, return_inverse=True)
     columns = {
