@@ -109,6 +109,18 @@ def test_tables_name_law_and_range(html):
         assert words in text
     assert "nearest 10" in text
     assert "Skill in probability" not in text  # the model is no classifier
+    assert "decision threshold" not in text
+
+
+def test_crossing_the_threshold_is_told_of_a_classifier(rows):
+    def probability(frame):
+        return 1 / (1 + np.exp(-model(frame)))
+
+    given = {"the model": model}
+    found = limis.audit(probability, rows[:300], rows[300:330], given, output="logit", max_questions=30_000)
+    text = read(found.to_html()).text
+    for words in ("Skill in probability", "Recall of crossings", "Precision of crossings"):
+        assert words in text
 
 
 def test_audit_without_bounds_has_no_promises(of_a_function):

@@ -71,7 +71,8 @@ def _headline(audit: Audit) -> str:
         who = "The method does" if n == 1 else f"All {n} methods do"
         text = f"{who} at least as well as knowing nothing, on every kind of question."
     else:
-        text = f"{n_worse} of {count(n, 'method does', 'methods do')} worse than knowing nothing on some questions."
+        does = "does" if n_worse == 1 else "do"
+        text = f"{n_worse} of {count(n, 'method', 'methods')} {does} worse than knowing nothing on some questions."
     own = audit.coverage[(audit.coverage["sort"] == "all rows") & (audit.coverage["rows"] > 0)]
     broken = own.loc[own["kept"] < own["promised"] - SHORT, "method"].nunique()
     if broken:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from limis.fidelity.audit.result import Audit
 
 QUINTILE = r"trust quintile \d+"
-_WORDS = {"Method", "Law", "Range", "Change", "Group of columns", "Truth", "Asked again", "Rows called", "Questions of"}
+_WORDS = {"Method", "Law", "Range", "Change", "Group of columns", "Truth", "Asked again", "Which rows", "Questions of"}
 _JOINT = {"2": "2 columns", "3": "3 columns", "half": "half of the columns"}
 _FEW = "Of few rows a share says little."
 _TWO = Numbers(2)
@@ -153,12 +153,12 @@ def _skill_cells(line: pd.Series) -> dict[str, Any]:
     """Skill over all questions, and over rows."""
     return {
         "Method": line["method"],
-        "Rows": f"{line['rows']:,}",
-        "Questions": f"{line['questions']:,}",
         "Skill": _skill_cell(line["skill"]),
         "95% interval": interval(line["low"], line["high"]),
         "Median row": _skill_cell(line["median"]),
         "Rows below zero": share(line["below_zero"]),
+        "Rows": f"{line['rows']:,}",
+        "Questions": f"{line['questions']:,}",
     }
 
 
@@ -204,7 +204,7 @@ def _special(audit: Audit) -> Table | None:
     lines = []
     for line in _skills(audit, ("single", "joint"), special=True):
         cells = _skill_cells(line)
-        kept = {name: cells[name] for name in ("Method", "Rows", "Questions", "Skill", "95% interval")}
+        kept = {name: cells[name] for name in ("Method", "Skill", "95% interval", "Rows", "Questions")}
         lines.append({"Law": line["law"], "Questions of": line["subset"], "Change": _change_words(line), **kept})
     note = (
         "Plausible: the changed row is as near to a training row as training rows are to one another. To and from "
@@ -228,12 +228,14 @@ def _measures(audit: Audit) -> Table | None:
         }
         for line in _skills(audit, ("single", "joint"))
     ]
-    note = (
-        "Skill, absolute: with absolute instead of squared changes. Crossings are changes that take the output over "
-        "the decision threshold: recall is the share of them that was foreseen, precision the share of foreseen ones "
-        "that came about."
-    )
-    return _table("Other measures: probability and the decision threshold", note, lines, folded=True)
+    heading, note = "Other measures", "Skill, absolute: with absolute instead of squared changes."
+    if audit.skills["recall"].notna().any():
+        heading += ": probability and the decision threshold"
+        note += (
+            " Crossings are changes that take the output over the decision threshold: recall is the share of them that "
+            "was foreseen, precision the share of foreseen ones that came about."
+        )
+    return _table(heading, note, lines, folded=True)
 
 
 # --- the rest ---------------------------------------------------------------------------------------------------------
@@ -298,7 +300,7 @@ def _kept(own: pd.DataFrame) -> list[dict[str, Any]]:
     """A line a method, law and sort of rows, a column a range."""
     found = []
     for (method, law, sort), part in own.groupby(["method", "law", "sort"], sort=False):
-        line: dict[str, Any] = {"Method": method, "Law": law, "Rows called": sort}
+        line: dict[str, Any] = {"Method": method, "Law": law, "Which rows": sort}
         line["Promised"] = share(part["promised"].iloc[0])
         for _, one in part.iterrows():
             words = f"{share(one['kept'])} of {one['rows']:,}"
