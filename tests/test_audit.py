@@ -4,8 +4,6 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-import shap
-import shapiq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lime.lime_tabular import LimeTabularExplainer
@@ -16,6 +14,11 @@ from limis import InputError, LimisExplainer
 from limis.fidelity.audit import exam_of, jittered, judged, reference_rows
 from limis.fidelity.audit.auditing import prepare
 from limis.fidelity.audit.plan import Plan
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # importing shap warns of what matplotlib will do some day
+    import shap
+    import shapiq
 
 N = 240
 
@@ -71,7 +74,7 @@ def skill(audit, method, family, law):
     return own[chosen & (own["subset"] == "all")]["skill"]
 
 
-# --- the ruler's own marks ---------------------------------------------------------------------------------------------
+# --- the ruler's own marks --------------------------------------------------------------------------------------------
 
 
 def test_who_knows_the_model_scores_one_and_who_knows_nothing_zero(exam, frames):
@@ -160,7 +163,7 @@ def test_single_changes_change_one_column_to_another_value_and_stay_within_their
     assert far["10"] < far["any"]  # the nearer the donor, the less the model moves
 
 
-# --- promises ----------------------------------------------------------------------------------------------------------
+# --- promises ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -219,7 +222,7 @@ def test_the_explainers_own_audit(explained, frames):
     assert "limis" in str(audit)
 
 
-# --- other explanations ------------------------------------------------------------------------------------------------
+# --- other explanations -----------------------------------------------------------------------------------------------
 
 
 def test_shap_values_are_read_and_their_scale_checked(frames):
@@ -319,7 +322,7 @@ def true_parts_of(rows):
     return pd.DataFrame(0.0, index=rows.index, columns=["a", "b", "c", "kind"])
 
 
-# --- questions ---------------------------------------------------------------------------------------------------------
+# --- questions --------------------------------------------------------------------------------------------------------
 
 
 def test_the_model_is_asked_once_for_all_methods_and_no_more_than_allowed(frames):

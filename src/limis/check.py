@@ -66,6 +66,11 @@ class ChangeBound:
         logarithm = (known_signs(fits, self.unit, effective) * self.slopes).sum(axis=1) + self.intercept
         return self.factor * self.unit * np.exp(logarithm)
 
+    @property
+    def holds_for(self) -> str:
+        """The rows whose values a column may take, in words."""
+        return "any training row" if self.reach == "any" else f"the {self.reach} nearest training rows"
+
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready data; an infinite factor, which JSON has no word for, is None."""
         factor = self.factor if np.isfinite(self.factor) else None

@@ -147,10 +147,17 @@ def _unseen(groupers: list[pd.Series], features: pd.DataFrame) -> pd.DataFrame |
     return pd.concat(unseen, axis=1) if unseen else None
 
 
+def _reach(explainer: LimisExplainer) -> str:
+    return "near rows" if explainer.bound_ is None else explainer.bound_.holds_for
+
+
 def _facts(
     explainer: LimisExplainer, found: Explanations | ClassExplanations, args: argparse.Namespace
 ) -> dict[str, str]:
-    measured = {"NSE": getattr(explainer, "nse_", None), "skill on changes": getattr(explainer, "skill_", None)}
+    measured = {
+        "NSE": getattr(explainer, "nse_", None),
+        f"skill on changes to values of {_reach(explainer)}": getattr(explainer, "skill_", None),
+    }
     known = [f"{name} {value:.3f}" for name, value in measured.items() if value is not None]
     return {
         "Rows": f"{len(found):,} explained, from {args.rows.name}",

@@ -151,7 +151,8 @@ def _trust(one: Explanation, numbers: Numbers) -> Iterator[str]:
     tolerance = numbers.show(one.all.tolerance)
     if one.trusted:
         bound = numbers.show(float(one.fidelity["change_error_bound"]))
-        words = f"yes: when a column changes, it misses by less than {bound} (95% bound; {tolerance} is allowed)"
+        where = "" if one.all.bound is None else f" to a value of {one.all.bound.holds_for}"
+        words = f"yes: when a column changes{where}, it misses by less than {bound} (95% bound; {tolerance} is allowed)"
     else:
         reasons = [_clean(reason) for reason in one.fidelity["reasons"]]
         words = "not on its own: " + "; ".join(reasons)

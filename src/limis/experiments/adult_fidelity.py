@@ -14,7 +14,7 @@ from limis.datasets import load_adult, split_rows
 from limis.experiments import figures
 from limis.experiments.black_boxes import fit_black_box
 from limis.experiments.experiment import Experiment
-from limis.experiments.protocol import Scope
+from limis.experiments.protocol import OWN_LAW, Scope
 from limis.experiments.runs import Arrays, Run, key_of
 from limis.experiments.tables import cell, summarised
 from limis.explainer import LimisExplainer
@@ -190,7 +190,8 @@ ADULT = Experiment(
     _tabulate,
     _show,
     _draw,
-    note="On logits. The paper's own numbers are of another, smoother black box and cannot be compared. Seconds are of "
+    note=f"{OWN_LAW} "
+    "On logits. The paper's own numbers are of another, smoother black box and cannot be compared. Seconds are of "
     "one CPU core. Queries asks the black box about up to that many changed rows for each explanation, and most moves "
     "of one column are among them: lines that end in 'moves not asked' leave these out.",
     seeds=3,

@@ -12,6 +12,10 @@ from limis.training import ProbeRows
 PIECEWISE = ("Syn1", "Syn2", "Syn3")
 ALL_DATA = (*PIECEWISE, "Syn4")
 SIZES = (500, 1000, 2000)
+OWN_LAW = (
+    "Skill is on the changes of the first round, drawn by the law that the default is fitted on and chosen by, which "
+    "flatters it: audit-verdicts has what other questions give."
+)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from limis.experiments import figures
 from limis.experiments.black_boxes import KINDS
 from limis.experiments.experiment import Experiment
 from limis.experiments.paper_real import SLIPS, TIMES
-from limis.experiments.protocol import Scope
+from limis.experiments.protocol import OWN_LAW, Scope
 from limis.experiments.real_methods import (
     CEILING,
     COMPARED,
@@ -41,7 +41,7 @@ VERDICTS = ("best", "tied", "behind", "unfinished")
 WORSE, NEGATIVE, SLIP = "▼", "▽", "†"
 NOTE = (
     f"Error is MAE for regression and APR, of which more is better, for classification; {WORSE} marks one worse than "
-    f"that of the global model fitted to the labels, {NEGATIVE} an NSE or skill below zero. Skill is on changes. SILO "
+    f"that of the global model fitted to the labels, {NEGATIVE} an NSE or skill below zero. {OWN_LAW} SILO "
     f"and MAPLE have the better of two penalties on probe rows, LIME the better of quartiles or none, for {LIME_TESTS} "
     f"of the test rows ({LIME_TESTS_OF_FORESTS} with forests, which answer slowly). Classification is on logits, or on "
     "probabilities where too many are 0 or 1, and the paper's black boxes are smoother than these: its numbers, in "
@@ -314,7 +314,8 @@ FIDELITY = (
         lambda scope: runs_of(scope, LOADERS, KINDS, SURROGATES),
         _show_verdicts,
         _FOLLOWS,
-        note="Against LIME, SILO, MAPLE, the local mean and the global model, on the rows that both explained. Tied: "
+        note=f"{OWN_LAW} "
+        "Against LIME, SILO, MAPLE, the local mean and the global model, on rows that both explained. Tied: "
         "the paired 95% interval of the difference, over test rows, holds zero. The booster cannot be read: "
         "it is fitted to the black box's outputs and shows what can be foreseen at all.",
     ),

@@ -14,7 +14,7 @@ from limis.datasets import Dataset, load_adult, load_weather
 from limis.experiments import figures
 from limis.experiments.black_boxes import fit_black_box
 from limis.experiments.experiment import Experiment
-from limis.experiments.protocol import PIECEWISE, Problem, Scope
+from limis.experiments.protocol import OWN_LAW, PIECEWISE, Problem, Scope
 from limis.experiments.runs import Arrays, Run, key_of
 from limis.experiments.tables import cell, summarised
 from limis.explainer import LimisExplainer
@@ -154,7 +154,8 @@ TREES = Experiment(
     _tabulate,
     _show,
     _draw,
-    note="All methods have trees of depth 3 and share black box, test rows and moves. There are 1,000 training rows of "
+    note=f"{OWN_LAW} "
+    "All methods have trees of depth 3 and share black box, test rows and moves. There are 1,000 training rows of "
     "synthetic data and 5,000 of Adult and Weather, which are on logits.",
     seeds=3,
     synthetic=False,

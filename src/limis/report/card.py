@@ -83,6 +83,7 @@ class Card:
     suggested: Suggested | None  # None: nothing was searched
     notes: list[Note]
     bound: str | None
+    holds_for: str  # the rows whose values a column may take, for the bound to hold
     tolerance: str
     in_tolerance: bool
     doubts: list[str]
@@ -131,6 +132,7 @@ def card(one: Explanation, numbers: Numbers, suggestions: RowSuggestions | None 
         suggested=None if suggestions is None else suggested(suggestions),
         notes=[] if found.fits.has_rules else _notes(one),
         bound=numbers.show(bound) if np.isfinite(bound) else None,
+        holds_for="" if found.bound is None else found.bound.holds_for,
         tolerance=numbers.show(found.tolerance),
         in_tolerance=bound <= found.tolerance,
         doubts=list(fidelity["reasons"]),

@@ -28,6 +28,7 @@ class Fidelity:
     spread: str  # of the outputs over the training rows, to compare errors with
     share: str | None  # of the differences between rows that is accounted for
     bound: str | None  # median of the bounds on the error on changes
+    holds_for: str  # the rows whose values a column may take, for the bounds to hold
     tolerance: str
     beyond: int  # explanations whose bound is above the tolerance
     effective_rows: str
@@ -71,6 +72,7 @@ def fidelity(shown: list[Explanation]) -> Fidelity:
         spread=numbers.show(found.training.output_deviation),
         share=_share(shown) if asked else None,
         bound=numbers.show(bound) if np.isfinite(bound) else None,
+        holds_for="" if found.bound is None else found.bound.holds_for,
         tolerance=numbers.show(float(np.median(tolerances))),
         beyond=int((bounds > tolerances).sum()),
         effective_rows=count(round(float(np.median([one.fidelity["effective_rows"] for one in shown]))), "row", "rows"),

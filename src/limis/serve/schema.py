@@ -58,7 +58,10 @@ class Metadata(BaseModel):
     scale: str = Field(description="of outputs: value, logit, probability, or centred log-probability")
     classes: list[Any] | None
     training_rows: int
-    skill: float | None = Field(description="skill on changes, measured on held-out rows at fit")
+    skill: float | None = Field(
+        description="skill on changes of one column to values of the 200 nearest training rows (of a short table "
+        "fewer), measured on held-out rows at fit"
+    )
     nse: float | None
     has_model: bool = Field(description="whether there is a model to ask: without it there are no suggestions")
     columns: list[ColumnInfo]

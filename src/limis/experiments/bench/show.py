@@ -15,7 +15,8 @@ UNKNOWN = "–"
 NOTE = (
     "Ms a row is the median over rounds in which all methods take turns, the black box's own time included; fast "
     "methods explain all rows together, others as many a round as stand there. One row is the same for rows explained "
-    "one at a time, without the black box's time. NSE and skill on changes are on the rows explained; SHAP values sum "
+    "one at a time, without the black box's time. NSE and skill are on the rows explained, skill by the law of "
+    "changes that the default is fitted on, which flatters it (audit-verdicts has other questions); SHAP values sum "
     "to the output, and say nothing of changes. Memory is how far that of the process rose above what it held before, "
     "in fitting and in explaining the rows of one round."
 )
