@@ -9,7 +9,7 @@ import pandas as pd
 
 from limis.errors import InputError
 from limis.experiments import figures
-from limis.experiments.audit_methods import CEILING, DEFAULT, GROUPS, SHAP
+from limis.experiments.audit_methods import CEILING, DEFAULT, GROUPS, QUERIES, SHAP, TREE
 from limis.experiments.audit_problem import BOXES
 from limis.experiments.audit_runs import Audited, AuditRun
 from limis.experiments.experiment import Experiment
@@ -31,6 +31,10 @@ AGAIN = f"{DEFAULT}, another seed"
 # Every fit costs minutes on a table of 280 columns.
 NOT_AGAIN = ("Blog",)
 BASELINES = ("nothing changes", "blind answer")
+METHODS = (
+    *(DEFAULT, QUERIES, TREE, "LIME", "LIME, quartiles", SHAP, "SILO", "MAPLE", "global ridge", "global tree"),
+    CEILING,
+)
 RANGES = ["10", "50", "200", "1000", "any"]
 JOINT = ["2, near", "2, any", "3, near", "3, any", "half, near", "half, any"]
 SIZES = ["one or two", "half", "every size"]
@@ -115,9 +119,9 @@ def _tabulate_verdicts(outcomes: list[Audited]) -> pd.DataFrame:
 
 def _show_skill(table: pd.DataFrame) -> pd.DataFrame:
     """Mean and worst cell of every method, by law and kind of question, what is not known left out."""
-    own = table[(table["subset"] == "all") & ~table["method"].isin(BASELINES)]
+    own = table[table["subset"] == "all"]
     lines = []
-    for method in own["method"].unique():
+    for method in METHODS:
         for law in ("A", "B"):
             part = own[(own["method"] == method) & (own["law"] == law)]
             line = {"method": method, "law": law, "cells": part.groupby(CELL).ngroups}
@@ -144,7 +148,7 @@ def _draw_skill(table: pd.DataFrame) -> Figure:
         row[0].set_ylabel(f"skill, law {law}")
         for ax, box in zip(row, boxes, strict=True):
             part = own[(own["box"] == box) & (own["law"] == law)]
-            for method in [name for name in part["method"].unique() if name not in BASELINES]:
+            for method in [name for name in METHODS if name in set(part["method"])]:
                 middle = part[part["method"] == method].groupby("kind")["skill"].median().reindex(RANGES)
                 style = {"linewidth": 2.4} if method == DEFAULT else {"linewidth": 1, "alpha": 0.8}
                 ax.plot(range(len(RANGES)), middle.clip(lower=-1.0), marker=".", label=method, **style)
@@ -180,7 +184,7 @@ def _show_promises(table: pd.DataFrame) -> pd.DataFrame:
     lines = []
     bounds = table[(table["what"] == "bound kept") & (table["sort"] == "all rows") & (table["rows"] > 0)]
     trusted = table[table["what"] == "trusted"]
-    for method in bounds["method"].unique():
+    for method in [name for name in METHODS if name in set(bounds["method"])]:
         for law in ("A", "B"):
             own = bounds[(bounds["method"] == method) & (bounds["law"] == law)]
             line = {"method": method, "law": law, "promised": f"{own['promised'].mean():.0%}"}
@@ -243,7 +247,7 @@ def _between_seeds(outcomes: list[Audited]) -> pd.DataFrame:
 def _show_reasons(table: pd.DataFrame) -> pd.DataFrame:
     """How often the strongest column and its sign are named, and how stable reasons are: mean and worst cell."""
     lines = []
-    for method in table["method"].unique():
+    for method in [name for name in METHODS if name in set(table["method"])]:
         own, line = table[table["method"] == method], {"method": method}
         for by in ("single removal", "Shapley values of f"):
             part = own[(own["what"] == "strongest column") & (own["by"] == by)]
@@ -281,15 +285,14 @@ def _show_verdicts(table: pd.DataFrame) -> pd.DataFrame:
     lines = []
     for (data, box), cell in table.groupby(["data", "box"], sort=False):
         reach = next(kind for kind in ("200", "50", "10", "any") if kind in set(cell["kind"]))
-        line: dict[str, Any] = {"data": data, "black box": box}
+        line: dict[str, Any] = {"data": data, "black box": box, "near is k =": reach}
         first = cell[cell["law"] == OWN]["skill"]
         line["first round: by its own moves"] = _short(first.mean()) if len(first) else ""
         for law in ("A", "B"):
-            for kind in dict.fromkeys((reach, "any")):
-                part = cell[(cell["law"] == law) & (cell["kind"] == kind)].set_index("method")
-                value = part["skill"].get(DEFAULT, np.nan)
-                low, high = part["low"].get(DEFAULT, np.nan), part["high"].get(DEFAULT, np.nan)
-                line[f"{law}, k = {kind}"] = f"{_short(value)} ({_short(low)} to {_short(high)})"
+            for kind, words in ((reach, "near"), ("any", "any row")):
+                part = cell[(cell["law"] == law) & (cell["kind"] == kind) & (cell["method"] == DEFAULT)]
+                ends = [_short(float(part[name].iloc[0])) for name in ("skill", "low", "high")] if len(part) else []
+                line[f"{law}, {words}"] = "{} ({} to {})".format(*ends) if ends else "unfinished"
             found = cell[(cell["law"] == law) & (cell["kind"] == reach)].set_index("method")["skill"]
             own = found.index.str.startswith("limis") | found.index.isin([CEILING, SHAP, *BASELINES])
             peers = found[~own].dropna()
@@ -335,8 +338,9 @@ AUDIT = (
         _tabulate_verdicts,
         _show_verdicts,
         _draw_verdicts,
-        "The first round measured the default by the moves that it was fitted on and chosen by. k = 200, or the widest "
-        "range below that the table is long enough for; 95% intervals over rows. " + LAWS,
+        "The first round measured the default by the moves that it is fitted on and chosen by. Near: values of the 200 "
+        "nearest rows, or of the widest range below that the table is long enough for; 95% intervals over rows. "
+        + LAWS,
     ),
     _experiment(
         "audit-promises",
