@@ -28,8 +28,8 @@ CELL = ["data", "box", "seed"]
 OWN = "its own moves"
 SAME = 1e-3  # how far what f did may differ between the runs of a cell, made on several machines
 AGAIN = f"{DEFAULT}, another seed"
-# Every fit costs minutes on a table of 280 columns.
-NOT_AGAIN = ("Blog",)
+# Every fit costs minutes on wide tables.
+NOT_AGAIN = ("Blog", "News")
 BASELINES = ("nothing changes", "blind answer")
 METHODS = (
     *(DEFAULT, QUERIES, TREE, "LIME", "LIME, quartiles", SHAP, "SILO", "MAPLE", "global ridge", "global tree"),
