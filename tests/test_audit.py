@@ -4,7 +4,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from lime.lime_tabular import LimeTabularExplainer
 from sklearn.linear_model import LogisticRegression
@@ -410,7 +410,7 @@ def test_moves_to_missing_and_to_rare_levels_have_lines_of_their_own():
 
 def test_a_jitter_moves_numbers_by_a_hundredth_of_their_deviation(frames):
     train, rows, _ = frames
-    moved = jittered(rows, train)
+    moved = jittered(rows, LimisExplainer(additive).fit(train).training_.table, train)
     assert (moved["kind"] == rows["kind"]).all()
     apart = (moved["a"] - rows["a"]).std() / train["a"].std()
     assert 0.005 < apart < 0.02  # .01, of 30 draws
@@ -419,14 +419,14 @@ def test_a_jitter_moves_numbers_by_a_hundredth_of_their_deviation(frames):
 
 
 def test_plans_keep_to_the_budget():
-    for most in (20_000, 100_000, 1_000_000):
+    for most in (400_000, 1_000_000):
         for units in (4, 30, 280):
-            plan = Plan.within(most, 50, units, 5)
+            plan = Plan.within(most, 50, units, 5, 1000)
             assert plan.questions(units, 5) <= most
             assert 5 <= plan.rows <= 50
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None, phases=[Phase.explicit, Phase.generate])
 @given(
     seed=st.integers(0, 10_000),
     n_columns=st.integers(1, 5),

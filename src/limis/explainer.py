@@ -685,7 +685,8 @@ class LimisExplainer(BaseEstimator):
         sensitive : list of str, default=()
             Columns by whose values promises are looked at.
         max_questions : int, default=1,000,000
-            How many questions the black box may be asked in all.
+            How many changed rows the black box may be asked about; where they are too few, the first rows of ``X`` are
+            audited.
         random_state : int, default=0
             Decides which questions are asked.
 
@@ -704,7 +705,9 @@ class LimisExplainer(BaseEstimator):
         exam = exam_of(
             training, X, held_out=held_out, max_questions=max_questions, random_state=random_state, verbose=self.verbose
         )
-        moved = jittered(exam.frame, training.frame, random_state)
+        if "limis" in (against or {}):
+            raise InputError("against names 'limis', which is this explainer; choose another name")
+        moved = jittered(exam.frame, training.table, training.frame, random_state)
         explanations = {"limis": self.explain(exam.frame, queries=queries), **(against or {})}
         return judged(exam, explanations, {"limis": {"jitter": self.explain(moved, queries=queries)}}, sensitive)
 

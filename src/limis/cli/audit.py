@@ -11,7 +11,7 @@ from limis.cli.options import positive
 from limis.cli.wishes import names, need_model
 from limis.errors import InputError
 from limis.explainer import LimisExplainer
-from limis.fidelity.audit import reference_rows
+from limis.fidelity.audit import exam_of, reference_rows
 from limis.report import write_text
 from limis.table_files import check_input, read_table
 
@@ -79,10 +79,12 @@ def run(args: argparse.Namespace) -> int:
         check_input(args.held_out)
         held_out = features_of(read_table(args.held_out, like=training.frame), explainer, args.held_out)
     explainer.verbose = int(not args.quiet)
+    # As many rows as the questions suffice for: others are slow, and would explain the rest for nothing.
+    audited = exam_of(training, rows, held_out=held_out, max_questions=args.max_questions).frame if against else rows
     found = explainer.audit(
         rows,
         held_out=held_out,
-        against={name: _explained(name, explainer, rows, args.random_state) for name in against},
+        against={name: _explained(name, explainer, audited, args.random_state) for name in against},
         queries=args.queries,
         sensitive=[name for text in args.sensitive for name in names(text, training.table)],
         max_questions=args.max_questions,

@@ -39,7 +39,7 @@ def limis_default(problem: AuditProblem) -> Iterator[Explained]:
     """The explainer as a user gets it, and with questions to the black box about each row."""
     explainer = _fitted(problem, surrogate="ridge")
     rows = problem.exam.frame
-    moved = jittered(rows, problem.problem.train)
+    moved = jittered(rows, problem.exam.ground.table, problem.problem.train)
     yield DEFAULT, explainer.explain(rows), {"jitter": explainer.explain(moved)}
     yield QUERIES, explainer.explain(rows, queries=200), {}
 

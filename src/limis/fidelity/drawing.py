@@ -32,6 +32,11 @@ def how_many(size: str, n_units: int) -> int:
     return max(2, n_units // 2) if size == "half" else int(size)
 
 
+def are_enough(size: str, n_units: int) -> bool:
+    """Whether so many units make a joint change of the size: two, three, or of half whatever differs, two at least."""
+    return n_units >= 2 if size == "half" else n_units == int(size)
+
+
 def draw_one_unit(
     ground: Ground, row: int, values: np.ndarray, pool: np.ndarray, n: int, rng: np.random.Generator
 ) -> list[Drawn]:

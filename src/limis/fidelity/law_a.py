@@ -1,15 +1,25 @@
 """Law A: the questions that choose, calibrate and measure a fit.
 
 A single change takes one unit of a row to the value of a training row: one of the k nearest (Gower on ranks), or any.
-A joint change takes several units from one training row. For reasons, a group of units is replaced by those of
-reference rows, each unit being in with a probability that is drawn for the group.
+A joint change takes several units from one training row that differs in all of them ("half": in up to half). For
+reasons, a group of units is replaced by those of reference rows, each unit being in with a probability that is drawn
+for the group.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from limis.fidelity.drawing import GROUP_SIZES, JOINT_SIZES, Drawn, Groups, draw_one_unit, how_many, moves_of
+from limis.fidelity.drawing import (
+    GROUP_SIZES,
+    JOINT_SIZES,
+    Drawn,
+    Groups,
+    are_enough,
+    draw_one_unit,
+    how_many,
+    moves_of,
+)
 from limis.fidelity.ground import ANY, Ground
 from limis.perturb import Moves
 
@@ -40,7 +50,7 @@ def joint_changes(ground: Ground, n: int, rng: np.random.Generator) -> dict[str,
             differs = ground.units_that_differ(row, ground.training_values[pool])
             for donor, able in zip(pool, differs, strict=True):
                 units = rng.permutation(np.flatnonzero(able))[: how_many(size, len(ground.units))]
-                if len(units) > 1:
+                if are_enough(size, len(units)):
                     drawn[name].append((row, int(donor), units))
     return {name: moves_of(ground, found, ground.training_places) for name, found in drawn.items()}
 

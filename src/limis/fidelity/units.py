@@ -17,6 +17,7 @@ DETERMINED = 0.99  # share of rows in which one column gives the other
 BETTER_THAN_GUESSING = 0.1
 ROWS_A_VALUE = 5  # a column with fewer rows a value is no more than a name of its row
 MOST_ROWS = 20_000
+MIN_ROWS = 20  # fewer would show columns to go together that do not
 MIN_DUMMIES = 3  # fewer 0/1 columns that never stand together must always fill the row, to be taken for dummies
 
 
@@ -55,35 +56,43 @@ def find_units(table: Table, values: np.ndarray, groups: Mapping[str, Sequence[s
     names = table.names
     unit_of: dict[int, str] = {}
     for name, columns in (groups or {}).items():
-        for column in columns:
+        if isinstance(columns, str):
+            raise InputError(f"groups[{name!r}] is a list of columns, not the text {columns!r}")
+        if str(name) in names and str(name) not in map(str, columns):
+            raise InputError(f"groups[{name!r}] has the name of another column; choose a name of its own")
+        for column in map(str, columns):
             if column not in names:
                 raise InputError(f"groups[{name!r}] names {column!r}, which is not a column of the table")
             if names.index(column) in unit_of:
                 raise InputError(f"column {column!r} is in two groups; keep one")
             unit_of[names.index(column)] = str(name)
-    for name, members in _dummies(names, values, set(range(len(names))) - set(unit_of)).items():
-        unit_of |= dict.fromkeys(members, name)
+    found = _dummies(names, values, set(range(len(names))) - set(unit_of)) if len(values) >= MIN_ROWS else {}
+    for name, members in found.items():
+        unit_of |= dict.fromkeys(members, f"{name} (dummies)" if name in names else name)
     free = [j for j in range(len(names)) if j not in unit_of]
-    for group in _determining(values, free, table.is_category):
+    for group in _determining(values, free, table.is_category) if len(values) >= MIN_ROWS else []:
         unit_of |= dict.fromkeys(group, " / ".join(names[j] for j in group))
     order = list(dict.fromkeys(unit_of.get(j, names[j]) for j in range(len(names))))
-    found = [np.array([j for j in range(len(names)) if unit_of.get(j, names[j]) == unit]) for unit in order]
-    return Units(order, found)
+    columns_of = [np.array([j for j in range(len(names)) if unit_of.get(j, names[j]) == unit]) for unit in order]
+    return Units(order, columns_of)
 
 
 def _dummies(names: list[str], values: np.ndarray, free: set[int]) -> dict[str, list[int]]:
-    """0/1 columns under a common beginning of their names, of which no two are 1 in a row."""
+    """0/1 columns under a common beginning of their names, the longest first, of which no two are 1 in a row."""
     by_prefix: dict[str, list[int]] = {}
     for j in sorted(free):
-        prefix = next((names[j].rsplit(mark, 1)[0] for mark in ("=", "_", " ") if mark in names[j]), "")
-        if prefix and np.isin(values[:, j], (0.0, 1.0)).all():
-            by_prefix.setdefault(prefix, []).append(j)
-    found = {}
-    for prefix, members in by_prefix.items():
+        if np.isin(values[:, j], (0.0, 1.0)).all():
+            for prefix in {names[j][:place] for place, sign in enumerate(names[j]) if sign in "=_ " and place}:
+                by_prefix.setdefault(prefix, []).append(j)
+    found: dict[str, list[int]] = {}
+    taken: set[int] = set()
+    for prefix in sorted(by_prefix, key=len, reverse=True):
+        members = [j for j in by_prefix[prefix] if j not in taken]
         together = values[:, members].sum(axis=1)
         exclusive, filled = bool((together <= 1).all()), float(together.mean())
         if exclusive and len(members) > 1 and (filled >= DETERMINED or (len(members) >= MIN_DUMMIES and filled >= 0.5)):
             found[prefix] = members
+            taken |= set(members)
     return found
 
 

@@ -199,7 +199,7 @@ def _of_promises(audit: Audit) -> Plot | None:
     by_range = own[own["sort"] == "all rows"]
     kind = _trust_range(audit, own)
     by_bound = own[own["sort"].str.fullmatch(QUINTILE) & (own["range"] == kind)]
-    promised = sorted(set(own["promised"]))
+    promised = sorted(set(own["promised"].dropna()))
     drawn = pd.concat([by_range, by_bound])
     least = min(kept_interval(kept, n)[0] for kept, n in zip(drawn["kept"], drawn["rows"], strict=True))
     scale = _share_scale(least, promised)

@@ -301,7 +301,7 @@ def _kept(own: pd.DataFrame) -> list[dict[str, Any]]:
     found = []
     for (method, law, sort), part in own.groupby(["method", "law", "sort"], sort=False):
         line: dict[str, Any] = {"Method": method, "Law": law, "Which rows": sort}
-        line["Promised"] = share(part["promised"].iloc[0])
+        line["Promised"] = share(part["promised"].max())  # not of ranges beyond the promise
         for _, one in part.iterrows():
             words = f"{share(one['kept'])} of {one['rows']:,}"
             line[f"Kept, {range_words(one['range'])}"] = Cell(words, bad=bool(one["kept"] < one["promised"] - SHORT))

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import union_categoricals
 
 from limis.blackbox import BlackBox, Output
 from limis.errors import InputError
@@ -59,7 +60,8 @@ def audit(
     explanations : dict
         Under a name each: what `LimisExplainer.explain` gives, a ``shap.Explanation``, LIME's explanations (a list, one
         a row), shapiq's ``InteractionValues`` (a list, one a row), a data frame of attributions, or a function from
-        rows to predictions. What a kind cannot say is left out. Fewer rows may be explained than X has: the first ones.
+        rows, in the form that the model gets them, to predictions on the scale that is audited. What a kind cannot say
+        is left out. Fewer rows may be explained than X has: the first ones.
     held_out : DataFrame or array, default=None
         More rows that no fitting saw: law B takes values from them and from ``X``.
     reference : DataFrame or array, default=None
@@ -76,7 +78,8 @@ def audit(
     output : {"auto", "logit", "probability"}, default="auto"
         What is explained of a classifier. Of several classes each row is audited for the one predicted.
     max_questions : int, default=1,000,000
-        How many questions the black box may be asked in all.
+        How many changed rows the black box may be asked about. Where they are too few for all rows of ``X``, the first
+        of them are audited. What it says of the training rows and of ``X`` itself is asked besides.
     random_state : int, default=0
         Decides which questions are asked.
     verbose : int, default=0
@@ -158,17 +161,18 @@ def exam_of(
     verbose: int = 0,
 ) -> Exam:
     """The same on training rows whose outputs are known."""
-    table, rows = training.table, training.table.read(X)
+    table, rows = training.table, training.in_training_types(training.table.read(X))
     check_rows(len(rows))
+    others = [rows] if held_out is None else [rows, training.in_training_types(table.read(held_out))]
     units = find_units(table, training.values, groups)
     rng = np.random.default_rng([random_state, 99])
     ground = Ground.of(table, units, table.values(rows), training.values, rng)
-    plan = Plan.within(max_questions, len(rows), len(units), len(ground.ranges))
-    rows, ground = rows.iloc[: plan.rows], replace(ground, values=ground.values[: plan.rows])
+    n_references = max(len(training), sum(map(len, others)))
+    plan = Plan.within(max_questions, len(rows), len(units), len(ground.ranges), n_references)
+    n_given, rows, ground = len(rows), rows.iloc[: plan.rows], replace(ground, values=ground.values[: plan.rows])
     box = replace(training.black_box, view=None)
     outputs = box.outputs(rows)
     classes = outputs.argmax(axis=1) if outputs.ndim == 2 else None
-    others = [rows] if held_out is None else [rows, table.read(held_out)]
     return Exam(
         ground=ground,
         box=Box(box, table, classes, asked=len(training) + len(rows)),
@@ -176,14 +180,26 @@ def exam_of(
         outputs=outputs if classes is None else outputs[np.arange(len(rows)), classes],
         training=training.frame,
         training_outputs=training.outputs if training.every is None else training.every,
-        held_out=pd.concat(others, ignore_index=True),
+        held_out=_joined(others),
         reference=reference_rows(training.frame, random_state=random_state)
         if reference is None
         else table.read(reference),
         plan=plan,
         random_state=random_state,
+        n_given=n_given,
         show=bool(verbose),
     )
+
+
+def _joined(frames: list[pd.DataFrame]) -> pd.DataFrame:
+    """Rows one after another; columns of categories stay so, with the levels of all."""
+    frames = [frame.copy() for frame in frames]
+    for name in frames[0]:
+        if all(isinstance(frame[name].dtype, pd.CategoricalDtype) for frame in frames):
+            levels = union_categoricals([frame[name] for frame in frames], ignore_order=True).categories
+            for frame in frames:
+                frame[name] = frame[name].cat.set_categories(levels)
+    return pd.concat(frames, ignore_index=True)
 
 
 def _of_classes(table: Table, black_box: BlackBox, training: pd.DataFrame, outputs: np.ndarray) -> TrainingRows:
@@ -194,26 +210,31 @@ def _of_classes(table: Table, black_box: BlackBox, training: pd.DataFrame, outpu
 def judged(
     exam: Exam, explanations: Mapping[str, Any], again: Mapping[str, Mapping[str, Any]], sensitive: Sequence[str]
 ) -> Audit:
-    """The audit of explanations; the questions are asked first, unless they were."""
-    if not exam.changes:
-        exam.ask()
+    """The audit of explanations; the questions are asked when all of them have been read, unless they were."""
+    groups = _groups(exam.frame, sensitive)
+    unknown = [name for name in again if name not in explanations]
+    if unknown:
+        raise InputError(f"again names {unknown[0]!r}, which is not among the explanations")
     methods = read_methods(explanations, exam)
     repeats = {
         name: {str(why): read_reasons(f"{name}, {why}", given, exam) for why, given in own.items()}
         for name, own in again.items()
     }
+    if not exam.changes:
+        exam.ask()
     by_row = tally(exam, methods)
     plan = exam.plan.to_dict()
     return Audit(
         skills=figures.skills(by_row, exam.random_state),
         strongest=figures.strongest(exam, methods),
         at_row=figures.at_row(exam, methods),
-        coverage=figures.coverage(by_row, methods, _groups(exam.frame, sensitive)),
+        coverage=figures.coverage(by_row, methods, groups),
         trust=figures.trust(by_row, exam, methods),
         stability=figures.stability(methods, repeats),
         by_row=by_row,
         facts={
             "rows": len(exam.frame),
+            "rows_given": exam.n_given,
             "training_rows": len(exam.training),
             "held_out_rows": len(exam.held_out),
             "reference_rows": len(exam.reference),
@@ -237,19 +258,26 @@ def reference_rows(X_train: pd.DataFrame, n: int = REFERENCE_ROWS, random_state:
     return X_train.iloc[np.sort(places)]
 
 
-def jittered(X: pd.DataFrame, X_train: pd.DataFrame, random_state: int = 0) -> pd.DataFrame:
-    """The rows with every number moved by a hundredth of its column's standard deviation, at random."""
+def jittered(X: pd.DataFrame, table: Table, X_train: pd.DataFrame, random_state: int = 0) -> pd.DataFrame:
+    """The rows with every number moved by a hundredth of its column's standard deviation, at random.
+
+    Columns of two values, dummies, number-coded categories, dates and durations stay.
+    """
     rng = np.random.default_rng([random_state, 101])
     moved = X.copy()
-    for name in X_train.select_dtypes("number"):
-        moved[name] = X[name].astype(float) + JITTER * float(X_train[name].std()) * rng.standard_normal(len(X))
+    for column in table.columns:
+        name = column.sources[0]
+        if column.kind == "number" and len(column.sources) == 1 and X_train[name].nunique() > 2:
+            moved[name] = X[name].astype(float) + JITTER * float(X_train[name].std()) * rng.standard_normal(len(X))
     return moved
 
 
 def _groups(frame: pd.DataFrame, sensitive: Sequence[str]) -> dict[str, np.ndarray]:
     """Rows by the values of sensitive columns: (rows,) bool each."""
+    if isinstance(sensitive, str):
+        raise InputError(f"sensitive is a list of columns, not the text {sensitive!r}")
     found = {}
-    for name in sensitive:
+    for name in map(str, sensitive):
         if name not in frame.columns:
             raise InputError(f"sensitive names {name!r}, which is not a column of the rows")
         counts = frame[name].value_counts()

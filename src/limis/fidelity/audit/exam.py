@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from limis.table import Table
 CELLS_AT_ONCE = 10_000_000
 PLAUSIBLE = 0.95  # of the training rows are no farther from the nearest other one than a plausible question
 PLAUSIBLE_POOL, PLAUSIBLE_ROWS = 10_000, 500
+ROUNDING = 1e-12  # of the largest output: what is below that is no answer
 RARE = 0.01  # of the training rows have a rare level
 
 
@@ -90,6 +92,24 @@ class Removals:
 
 
 @dataclass
+class Estimate:
+    """What each unit does to the output of each row, from samples."""
+
+    values: np.ndarray  # (rows, units)
+    errors: np.ndarray  # (rows, units) standard errors
+
+    def clear(self) -> tuple[np.ndarray, np.ndarray]:
+        """The strongest unit of each row, and whether it is ahead of the next by two standard errors: (rows,) each."""
+        sizes = np.abs(self.values)
+        order = np.argsort(-sizes, axis=1, kind="stable")
+        rows, top = np.arange(len(sizes)), order[:, 0]
+        second = order[:, min(1, sizes.shape[1] - 1)]
+        margin = sizes[rows, top] - (sizes[rows, second] if sizes.shape[1] > 1 else 0.0)
+        error = np.sqrt(self.errors[rows, top] ** 2 + self.errors[rows, second] ** 2)
+        return top, (margin > 2 * error) & (margin > 0)
+
+
+@dataclass
 class Exam:
     """Rows, questions and answers."""
 
@@ -103,12 +123,13 @@ class Exam:
     reference: pd.DataFrame  # the rows that all methods may know the population by
     plan: Plan
     random_state: int
+    n_given: int  # rows that were given; the first of them, as many as the budget allows, are audited
     show: bool = False
     changes: list[Changes] = field(default_factory=list)
     removals: list[Removals] = field(default_factory=list)
     base: dict[str, np.ndarray] = field(default_factory=dict)  # (rows,) mean f over the reference rows of each law
-    removed: np.ndarray = field(init=False)  # (rows, units): f(row) − mean f with the unit replaced
-    shapley: np.ndarray = field(init=False)  # (rows, units): f's Shapley values
+    removed: Estimate = field(init=False)  # f(row) − mean f with the unit replaced
+    shapley: Estimate = field(init=False)  # f's Shapley values
 
     @property
     def units(self) -> Units:
@@ -141,6 +162,9 @@ class Exam:
             for law, donors, drawn in ((law_a.NAME, self.training, drawn_a), (law_b.NAME, self.held_out, drawn_b)):
                 self.changes += [self._ask_changes(law, family, kind, moves, donors) for kind, moves in drawn.items()]
         references = self._reference_places(rngs[2])
+        if len(self.units) == 1:  # the only column has all of the reasons: there is nothing to tell
+            self.removed = self.shapley = Estimate(np.zeros((len(self.frame), 1)), np.zeros((len(self.frame), 1)))
+            return
         groups_a = law_a.group_removals(self.ground, self.plan.groups, references[law_a.NAME], rngs[3])
         groups_b = law_b.group_removals(held_out, self.plan.groups, references[law_b.NAME], rngs[4])
         for law, donors, groups in (
@@ -189,7 +213,8 @@ class Exam:
         subsets = {"plausible": self._plausible(values)}
         if family == "single":
             subsets |= self._special(moves, values)
-        return Changes(law, family, kind, moves.rows, changed, answers - self.outputs[moves.rows], subsets)
+        answers = self._significant(answers - self.outputs[moves.rows])
+        return Changes(law, family, kind, moves.rows, changed, answers, subsets)
 
     def _plausible(self, values: np.ndarray) -> np.ndarray:
         """Whether changed rows are as near to a training row as training rows are to one another."""
@@ -214,7 +239,7 @@ class Exam:
         rare = np.zeros_like(changed)
         for j in np.flatnonzero(self.ground.table.is_category):
             own = values[:, j].astype(np.int64)
-            codes = self.ground.training_values[:, j].astype(np.int64)
+            codes = self._all_values[:, j].astype(np.int64)
             shares = np.bincount(codes[codes >= 0], minlength=int(max(own.max(initial=0), 0)) + 1) / len(codes)
             rare[:, j] = (own == UNKNOWN) | (shares[np.maximum(own, 0)] < RARE)
         return {
@@ -222,6 +247,11 @@ class Exam:
             "from missing": (changed & ~self._missing(values) & self._missing(before)).any(axis=1),
             "to rare levels": (changed & rare).any(axis=1),
         }
+
+    @cached_property
+    def _all_values(self) -> np.ndarray:
+        """All training rows, equal ones as often as they are there: (training rows, columns)."""
+        return self.ground.table.values(self.training)
 
     def _missing(self, values: np.ndarray) -> np.ndarray:
         """Where values are missing: a number that is none, or the level that stands for missing."""
@@ -232,21 +262,23 @@ class Exam:
         return missing
 
     def _ask_groups(self, law: str, kind: str, groups: Groups, donors: pd.DataFrame) -> Removals:
-        truth = self.outputs[groups.rows] - self._mean_replaced(groups, donors)
+        truth = self._significant(self.outputs[groups.rows] - self._mean_replaced(groups, donors))
         share = groups.units.mean(axis=1)
-        blind = share * (self.outputs - self.base[law])[groups.rows]
+        blind = self._significant(share * (self.outputs - self.base[law])[groups.rows])
         return Removals(law, kind, groups.rows, groups.units, truth, blind)
 
-    def _mean_replaced(self, groups: Groups, donors: pd.DataFrame) -> np.ndarray:
-        """Mean of f over the donors that replace each group: (groups,)."""
+    def _replaced(self, groups: Groups, donors: pd.DataFrame) -> Iterator[tuple[slice, np.ndarray]]:
+        """f with each group replaced by that of each donor: blocks of (groups, donors)."""
         n_donors = groups.donors.shape[1]
-        means = [np.empty(0)]
         for part in blocks(len(groups), max(1, self._at_once // n_donors)):
             rows, units = groups.rows[part], groups.units[part]
             changed = np.repeat(units @ self.ground.membership, n_donors, axis=0)
             moves = Moves(np.repeat(rows, n_donors), groups.donors[part].ravel(), changed)
-            means.append(self.ask_moves(moves, donors).reshape(len(rows), n_donors).mean(axis=1))
-        return np.concatenate(means)
+            yield part, self.ask_moves(moves, donors).reshape(len(rows), n_donors)
+
+    def _mean_replaced(self, groups: Groups, donors: pd.DataFrame) -> np.ndarray:
+        """Mean of f over the donors that replace each group: (groups,)."""
+        return np.concatenate([np.empty(0), *(found.mean(axis=1) for _, found in self._replaced(groups, donors))])
 
     def _ask_strongest(self, references: np.ndarray, rng: np.random.Generator) -> None:
         """What each unit alone takes away, and f's Shapley values by random orders of the units, there and back."""
@@ -254,19 +286,45 @@ class Exam:
         alone = np.tile(np.eye(d, dtype=bool), (n, 1))
         some = rng.permutation(references)[: self.plan.removals]
         groups = Groups(np.repeat(np.arange(n), d), alone, np.tile(some, (n * d, 1)))
-        self.removed = self.outputs[:, None] - self._mean_replaced(groups, self.training).reshape(n, d)
-        self.shapley = np.zeros((n, d))
-        for _ in range(self.plan.orders):
-            order, donor = rng.permutation(d), int(rng.choice(references))
+        found = list(self._replaced(groups, self.training))
+        means, spread = (np.concatenate([of(part) for _, part in found]) for of in (_means, _standard_errors))
+        self.removed = Estimate(self._significant(self.outputs[:, None] - means.reshape(n, d)), spread.reshape(n, d))
+        self.shapley = self._shapley(references, rng)
+
+    def _shapley(self, references: np.ndarray, rng: np.random.Generator) -> Estimate:
+        n, d, orders = len(self.frame), len(self.units), self.plan.orders
+        total, squares = np.zeros((n, d)), np.zeros((n, d))
+        rows = np.repeat(np.arange(n), d)
+        for _ in range(orders):
+            order, donors = rng.permutation(d), np.repeat(rng.choice(references, n), d)
+            found = np.zeros((n, d))
             for way in (order, order[::-1]):
                 # Step s: the first s units of the order are the row's own, the others the donor's.
-                position = np.argsort(way)
-                foreign = position[None, :] >= np.arange(d)[:, None]  # (steps, units)
-                rows = np.repeat(np.arange(n), d)
+                foreign = np.argsort(way)[None, :] >= np.arange(d)[:, None]  # (steps, units)
                 changed = np.tile(foreign @ self.ground.membership, (n, 1))
-                path = self.ask_moves(Moves(rows, np.full(n * d, donor), changed), self.training).reshape(n, d)
-                steps = np.diff(np.column_stack([path, self.outputs]), axis=1)
-                self.shapley[:, way] += steps / (2 * self.plan.orders)
+                path = self.ask_moves(Moves(rows, donors, changed), self.training).reshape(n, d)
+                found[:, way] += np.diff(np.column_stack([path, self.outputs]), axis=1) / 2
+            total += found
+            squares += found**2
+        means = total / orders
+        errors = np.sqrt(np.maximum(squares / orders - means**2, 0) / max(orders - 1, 1))
+        return Estimate(self._significant(means), errors)
+
+    def _significant(self, numbers: np.ndarray) -> np.ndarray:
+        """The numbers, with those that are rounding of the outputs alone as zeros."""
+        return np.where(np.abs(numbers) <= ROUNDING * self._size, 0.0, numbers)
+
+    @property
+    def _size(self) -> float:
+        return float(np.abs(self.training_outputs).max(initial=0.0))
+
+
+def _means(found: np.ndarray) -> np.ndarray:
+    return found.mean(axis=1)
+
+
+def _standard_errors(found: np.ndarray) -> np.ndarray:
+    return found.std(axis=1) / np.sqrt(max(found.shape[1] - 1, 1))
 
 
 def blocks(n: int, size: int) -> Iterator[slice]:

@@ -64,7 +64,10 @@ def interval(missed: np.ndarray, moved: np.ndarray, rng: np.random.Generator) ->
     drawn = rng.integers(len(missed), size=(DRAWS, len(missed)))
     with np.errstate(divide="ignore", invalid="ignore"):
         found = 1 - missed[drawn].sum(axis=1) / moved[drawn].sum(axis=1)
-    low, high = np.nanquantile(found, (0.025, 0.975))
+    found = found[np.isfinite(found)]  # a draw may hold rows alone in which nothing moves
+    if len(found) == 0:
+        return float("nan"), float("nan")
+    low, high = np.quantile(found, (0.025, 0.975))
     return float(low), float(high)
 
 
@@ -76,26 +79,38 @@ def _ratio(some: pd.Series, of: pd.Series) -> float:
 
 
 def strongest(exam: Exam, methods: list[Method]) -> pd.DataFrame:
-    """How often a method names the truly strongest column, and the sign of that one."""
+    """How often a method names the strongest column, and its sign, in rows where it is clear which one that is.
+
+    Clear: by two standard errors ahead of the next one. Attributions that are all zero, or tied at the top, name none.
+    """
     lines = []
     for by, truth in (("single removal", exam.removed), ("Shapley values of f", exam.shapley)):
+        top, clear = truth.clear()
         for method in methods:
-            if method.attributions is None or method.name == "blind answer":
+            if method.attributions is None:
                 continue
-            own, said = truth[: method.n], method.attributions
-            top = np.abs(own).argmax(axis=1)
-            rows = np.arange(len(own))
-            told = np.abs(own[rows, top]) > 0  # where no column does anything, there is none to name
+            said, own = method.attributions, slice(method.n)
+            rows = np.arange(method.n)
+            signs = np.sign(said[rows, top[own]]) == np.sign(truth.values[rows, top[own]])
             lines.append(
                 {
                     "by": by,
                     "method": method.name,
-                    "rows": int(told.sum()),
-                    "same_column": _mean((np.abs(said).argmax(axis=1) == top)[told]),
-                    "same_sign": _mean((np.sign(said[rows, top]) == np.sign(own[rows, top]))[told]),
+                    "rows": int(clear[own].sum()),
+                    "clear": _mean(clear[own]),
+                    "same_column": _mean((named(said) == top[own])[clear[own]]),
+                    "same_sign": _mean(signs[clear[own]]),
                 }
             )
-    return pd.DataFrame(lines, columns=["by", "method", "rows", "same_column", "same_sign"])
+    return pd.DataFrame(lines, columns=["by", "method", "rows", "clear", "same_column", "same_sign"])
+
+
+def named(attributions: np.ndarray) -> np.ndarray:
+    """The unit with the largest attribution in each row; -1 where all are zero or two are the largest: (rows,)."""
+    sizes = np.abs(attributions)
+    largest = sizes.max(axis=1)
+    alone = (sizes == largest[:, None]).sum(axis=1) == 1
+    return np.where(alone & (largest > 0), sizes.argmax(axis=1), -1)
 
 
 def _mean(found: np.ndarray) -> float:
@@ -130,7 +145,7 @@ def at_row(exam: Exam, methods: list[Method]) -> pd.DataFrame:
 def coverage(tally: pd.DataFrame, methods: list[Method], groups: dict[str, np.ndarray]) -> pd.DataFrame:
     """For how many rows a promised bound holds: by range, by quintile of the bound, and in groups of rows.
 
-    A bound is on the root mean square error over a row's single changes.
+    A bound is on the root mean square error over a row's single changes, up to a range; beyond it nothing is promised.
     """
     lines = []
     for method in methods:
@@ -153,11 +168,16 @@ def coverage(tally: pd.DataFrame, methods: list[Method], groups: dict[str, np.nd
                         "range": kind,
                         "sort": sort,
                         "rows": int(here.sum()),
-                        "promised": method.promised,
+                        "promised": method.promised if is_within(str(kind), method.reach) else np.nan,
                         "kept": _mean(kept[here]),
                     }
                 )
     return pd.DataFrame(lines, columns=["method", "law", "range", "sort", "rows", "promised", "kept"])
+
+
+def is_within(kind: str, reach: str) -> bool:
+    """Whether changes of a range are among those that a bound is promised for."""
+    return reach == ANY or (kind != ANY and int(kind) <= int(reach))
 
 
 def _quintiles(bound: np.ndarray) -> dict[str, np.ndarray]:
@@ -219,15 +239,18 @@ def stability(methods: list[Method], again: dict[str, dict[str, Method]]) -> pd.
             if method.attributions is None or other.attributions is None:
                 continue
             n = min(method.n, other.n)
-            one, two = np.abs(method.attributions[:n]), np.abs(other.attributions[:n])
+            one, two = method.attributions[:n], other.attributions[:n]
+            told = (named(one) >= 0) & (named(two) >= 0)
             lines.append(
                 {
                     "method": method.name,
                     "asked_again": why,
                     "rows": n,
-                    "same_strongest": _mean(one.argmax(axis=1) == two.argmax(axis=1)),
-                    "rank_correlation": float(
-                        np.nanmean([_rank_correlation(a, b) for a, b in zip(one, two, strict=True)])
+                    "same_strongest": _mean((named(one) == named(two))[told]),
+                    "rank_correlation": _mean(
+                        np.array(
+                            [_rank_correlation(*map(np.abs, pair)) for pair in zip(one[told], two[told], strict=True)]
+                        )
                     ),
                 }
             )
@@ -235,6 +258,7 @@ def stability(methods: list[Method], again: dict[str, dict[str, Method]]) -> pd.
 
 
 def _rank_correlation(one: np.ndarray, two: np.ndarray) -> float:
+    one, two = np.abs(one), np.abs(two)
     if np.ptp(one) == 0 or np.ptp(two) == 0:
         return 1.0 if np.array_equal(one, two) else 0.0
     return float(spearmanr(one, two).statistic)

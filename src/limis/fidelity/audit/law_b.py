@@ -13,7 +13,16 @@ from functools import cached_property
 
 import numpy as np
 
-from limis.fidelity.drawing import GROUP_SIZES, JOINT_SIZES, Drawn, Groups, draw_one_unit, how_many, moves_of
+from limis.fidelity.drawing import (
+    GROUP_SIZES,
+    JOINT_SIZES,
+    Drawn,
+    Groups,
+    are_enough,
+    draw_one_unit,
+    how_many,
+    moves_of,
+)
 from limis.fidelity.ground import ANY, Ground, same
 from limis.perturb import Moves, gower_distance
 
@@ -21,7 +30,7 @@ NAME = "B"
 NEAR = 100  # joint changes that stay near stay within the distance of so many training rows
 FAR_DONORS = 1000
 COMPARED = 50  # held-out rows of which the one most like the row is taken, for a joint change to any
-MATCHED = 50  # reference rows, of all those there are, that replace a group
+MATCHED = 50  # reference rows at most, a quarter of all, that replace a group
 LOOSE = 0.5  # how much chance there is in which columns vary together: of an association of 1
 
 
@@ -90,10 +99,8 @@ def joint_changes(held_out: HeldOut, n: int, rng: np.random.Generator) -> dict[s
         near = others[distances[others] <= np.partition(from_training, k - 1)[k - 1]]
         for name, (size, where) in kinds.items():
             for _ in range(n):
-                units = np.flatnonzero(_vary_together(held_out, how_many(size, len(ground.units)), rng))
-                donor = _donor(held_out, row, units, near if where == "near" else others, where == "near", rng)
-                if donor is not None:
-                    drawn[name].append((row, donor, units))
+                pool = rng.permutation(near if where == "near" else others)[:COMPARED]
+                drawn[name] += _draw_several(held_out, row, size, pool, where == "near", rng)
     return {name: moves_of(ground, found, np.arange(len(held_out.values))) for name, found in drawn.items()}
 
 
@@ -103,20 +110,32 @@ def group_removals(held_out: HeldOut, n: int, references: np.ndarray, rng: np.ra
     ``references`` are places among the held-out rows.
     """
     ground = held_out.ground
-    n_units, n_donors = len(ground.units), min(MATCHED, len(references) - 1)
+    n_units = len(ground.units)
     found: dict[str, list[tuple[int, np.ndarray, np.ndarray]]] = {kind: [] for kind in GROUP_SIZES}
     for row in range(len(ground)):
-        others = references[references != held_out.own[row]]
+        twins = same(held_out.values[references], ground.values[row]).all(axis=1)
+        others = rng.permutation(references[~twins & (references != held_out.own[row])])  # ties are settled by chance
         by_unit = held_out.apart(row, others) @ ground.membership.T.astype(float)  # (references, units)
         for kind in GROUP_SIZES:
             for _ in range(n):
                 size = _group_size(kind, n_units, rng)
                 units = _vary_together(held_out, size, rng)
                 order = np.argsort(by_unit @ ~units, kind="stable")
-                found[kind].append((row, units, others[order[:n_donors]]))
-    return {
-        kind: Groups(*(np.array([one[part] for one in drawn]) for part in range(3))) for kind, drawn in found.items()
-    }
+                found[kind].append((row, units, others[order[: matched_donors(len(references))]]))
+    return {kind: _as_groups(drawn) for kind, drawn in found.items()}
+
+
+def matched_donors(n_references: int) -> int:
+    """How many rows replace a group: few enough of all that they are alike."""
+    return max(1, min(MATCHED, n_references // 4))
+
+
+def _as_groups(drawn: list[tuple[int, np.ndarray, np.ndarray]]) -> Groups:
+    """Where a row has equals among the references fewer donors may be left: the last one then counts more than once."""
+    most = max(len(donors) for _, _, donors in drawn)
+    donors = [np.resize(own, most) if len(own) else np.zeros(most, dtype=np.int64) for _, _, own in drawn]
+    rows, units = (np.array([one[part] for one in drawn]) for part in (0, 1))
+    return Groups(rows, units, np.array(donors))
 
 
 def _group_size(kind: str, n_units: int, rng: np.random.Generator) -> int:
@@ -136,27 +155,42 @@ def _near(held_out: HeldOut) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
         yield row, from_training, distances
 
 
-def _vary_together(held_out: HeldOut, size: int, rng: np.random.Generator) -> np.ndarray:
-    """A unit and those that vary with it most, with some chance: (units,) bool."""
+def _vary_together(
+    held_out: HeldOut, size: int, rng: np.random.Generator, able: np.ndarray | None = None
+) -> np.ndarray:
+    """A unit and those that vary with it most, with some chance, of those that are able: (units,) bool."""
     n_units = len(held_out.ground.units)
-    first = int(rng.integers(n_units))
+    allowed = np.arange(n_units) if able is None else np.flatnonzero(able)
+    if len(allowed) == 0:
+        return np.zeros(n_units, dtype=bool)
+    first = int(rng.choice(allowed))
     liking = held_out.association[first] + LOOSE * rng.random(n_units)
     liking[first] = np.inf
-    return np.isin(np.arange(n_units), np.argsort(-liking)[:size])
+    return np.isin(np.arange(n_units), allowed[np.argsort(-liking[allowed])[:size]])
 
 
-def _donor(
-    held_out: HeldOut, row: int, units: np.ndarray, pool: np.ndarray, near: bool, rng: np.random.Generator
-) -> int | None:
-    """A row of the pool that differs in one of the units: a random one, or of some the most alike in what is kept."""
-    pool = rng.permutation(pool)[:COMPARED]
+def _draw_several(
+    held_out: HeldOut, row: int, size: str, pool: np.ndarray, near: bool, rng: np.random.Generator
+) -> list[Drawn]:
+    """Units that vary together, from a row of the pool that differs in all of them: one change, or none.
+
+    Near, the row is a random one; otherwise, of those that differ, the one most alike in the columns that are kept.
+    """
+    ground = held_out.ground
     if len(pool) == 0:
-        return None
-    differs = held_out.ground.units_that_differ(row, held_out.values[pool])[:, units].any(axis=1)
-    pool = pool[differs]
-    if len(pool) == 0:
-        return None
+        return []
+    differs = ground.units_that_differ(row, held_out.values[pool])
+    able = differs[0] if near else differs.mean(axis=0) > 0
+    wanted = how_many(size, len(ground.units))
+    units = np.flatnonzero(_vary_together(held_out, wanted, rng, able))
+    fitting = np.flatnonzero(differs[:, units].all(axis=1))
+    if size == "half" and len(fitting) == 0:  # no row differs in so many: what the nearest to it holds otherwise
+        best = int(differs[:, units].sum(axis=1).argmax())
+        units, fitting = units[differs[best, units]], np.array([best])
+    if not are_enough(size, len(units)) or len(fitting) == 0:
+        return []
     if near:
-        return int(pool[0])
-    kept = ~held_out.ground.membership[units].any(axis=0)
-    return int(pool[held_out.apart(row, pool)[:, kept].sum(axis=1).argmin()])
+        return [(row, int(pool[fitting[0]]), units)]
+    kept = ~ground.membership[units].any(axis=0)
+    apart = held_out.apart(row, pool[fitting])[:, kept].sum(axis=1)
+    return [(row, int(pool[fitting[apart.argmin()]]), units)]

@@ -12,13 +12,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from limis.askers import asker_for
 from limis.class_explanations import ClassExplanations
 from limis.errors import InputError
 from limis.explanation import Explanations
 from limis.fidelity.audit.exam import Exam, blocks
 from limis.perturb import Moves, moved_frame
 
+NOTHING, BLIND = "nothing changes", "blind answer"
 ROUNDING = 0.01  # how far base and attributions may miss f, in deviations of f, and still be of it
+SHAPIQ_ROUNDING = 0.1  # its approximations need not add up to the last digit
 MATCHING = 1e-3  # the same for outputs that limis explained
 
 Foresee = Callable[[np.ndarray, pd.DataFrame], np.ndarray]  # rows, changed rows → g(changed) − g(row)
@@ -37,7 +40,9 @@ class Method:
     take: Take | None = None  # where reasons are more than the sum of attributions
     bound: np.ndarray | None = None  # (n,) promised: the root mean square error over changes of the row
     promised: float = 0.95  # share of rows for which the bound is to hold
+    reach: str = "any"  # and for changes up to this range
     trusted: np.ndarray | None = None  # (n,) bool
+    blind: bool = False  # whether its reasons are the blind answer
 
     def say(self, rows: np.ndarray, units: np.ndarray) -> np.ndarray | None:
         """What the reasons say that groups of units add: (groups,)."""
@@ -71,7 +76,7 @@ def nothing_changes(exam: Exam) -> Method:
     """Who says that no change matters, and that no column does."""
     n = len(exam.frame)
     return Method(
-        "nothing changes",
+        NOTHING,
         n,
         foresee=lambda rows, frame: np.zeros(len(rows)),  # noqa: ARG005 - whatever the change
         trusted=np.ones(n, dtype=bool),
@@ -80,9 +85,7 @@ def nothing_changes(exam: Exam) -> Method:
 
 def blind_answer(exam: Exam) -> Method:
     """Who shares f(x) − base evenly among the columns."""
-    whole = exam.outputs - exam.base["A"]
-    n_units = len(exam.units)
-    return Method("blind answer", len(exam.frame), attributions=np.tile(whole[:, None] / n_units, (1, n_units)))
+    return Method(BLIND, len(exam.frame), blind=True)
 
 
 # --- limis ------------------------------------------------------------------------------------------------------------
@@ -104,16 +107,17 @@ def _of_limis(name: str, found: Explanations, exam: Exam) -> Method:
     attributions = None
     if found.fits.has_contributions:
         sources = [[str(source) for source in column.sources] for column in table.columns]
-        attributions = _by_unit(found.contributions.to_numpy(), sources, exam)
-    fidelity = found.fidelity
+        attributions = _by_unit(name, found.contributions.to_numpy()[:n], sources, exam)
+    fidelity = found.fidelity.iloc[:n]
     bound = fidelity["change_error_bound"].to_numpy() if "change_error_bound" in fidelity else None
     return Method(
         name,
         n,
         foresee=foresee,
-        predictions=found.local_predictions.to_numpy(),
+        predictions=found.local_predictions.to_numpy()[:n],
         attributions=attributions,
         bound=bound,
+        reach="any" if found.bound is None else found.bound.reach,
         trusted=None if bound is None else fidelity["trusted"].to_numpy(dtype=bool),
     )
 
@@ -146,6 +150,7 @@ def _of_classes(name: str, found: ClassExplanations, exam: Exam) -> Method:
         predictions=chosen(lambda part: _known(part.predictions)),
         attributions=None if first.attributions is None else chosen(lambda part: _known(part.attributions)),
         bound=None if first.bound is None else chosen(lambda part: _known(part.bound)),
+        reach=first.reach,
         trusted=None if first.trusted is None else chosen(lambda part: _known(part.trusted)),
     )
 
@@ -167,7 +172,8 @@ def _known(array: np.ndarray | None) -> np.ndarray:
 
 def _of_shap(name: str, given: Any, exam: Exam) -> Method:
     values, base = np.asarray(given.values, dtype=float), np.asarray(given.base_values, dtype=float)
-    n = len(values)
+    n = _check_length(name, len(values), exam)
+    values, base = values[:n], base[:n] if base.ndim else base
     if values.ndim == 3:
         place = _class_places(name, exam, n, values.shape[2])
         values = values[np.arange(n), :, place]
@@ -175,16 +181,15 @@ def _of_shap(name: str, given: Any, exam: Exam) -> Method:
     if values.ndim != 2:
         raise InputError(f"explanations[{name!r}] has values of shape {values.shape}; expected rows × columns")
     base = np.broadcast_to(base.reshape(-1) if base.ndim > 1 else base, (n,))
-    _check_length(name, n, exam)
     _check_scale(name, "base_values and values add up to", base + values.sum(axis=1), exam, ROUNDING)
     names = given.feature_names
     columns = exam.ground.table.names if names is None else [str(one) for one in names]
-    return Method(name, n, attributions=_by_unit(values, [[one] for one in columns], exam))
+    return Method(name, n, attributions=_by_unit(name, values, [[one] for one in columns], exam))
 
 
 def _of_lime(name: str, given: Sequence[Any], exam: Exam) -> Method:
-    n = len(given)
-    _check_length(name, n, exam)
+    n = _check_length(name, len(given), exam)
+    given = given[:n]
     if given[0].mode == "classification" and exam.box.box.scale != "probability":
         raise InputError(
             f"explanations[{name!r}]: LIME explains probabilities, the audit is of {exam.box.box.scale}s; "
@@ -194,11 +199,17 @@ def _of_lime(name: str, given: Sequence[Any], exam: Exam) -> Method:
     attributions = np.zeros((n, len(names)))
     predictions = np.empty(n)
     for row, one in enumerate(given):
-        label = _lime_label(name, one, exam, row)
+        label, values = _lime_label(name, one, exam, row), _lime_values(one, len(names))
         for column, weight in one.local_exp[label]:
-            attributions[row, column] = weight
+            attributions[row, column] = weight * values[column]
         predictions[row] = float(np.ravel(one.local_pred)[0])
-    return Method(name, n, predictions=predictions, attributions=_by_unit(attributions, [[one] for one in names], exam))
+    several = any(len(one.local_exp) > 1 for one in given if one.mode == "classification")
+    return Method(
+        name,
+        n,
+        predictions=None if several else predictions,  # LIME keeps the last label's alone
+        attributions=_by_unit(name, attributions, [[one] for one in names], exam),
+    )
 
 
 def _lime_label(name: str, one: Any, exam: Exam, row: int) -> int:
@@ -210,10 +221,22 @@ def _lime_label(name: str, one: Any, exam: Exam, row: int) -> int:
     return wanted
 
 
+def _lime_values(one: Any, n_columns: int) -> np.ndarray:
+    """What LIME's weights are multiplied by: without quartiles they are slopes of standardised numbers.
+
+    Discretised, and of categories, the column is 1 at the row itself.
+    """
+    mapper = one.domain_mapper
+    discretised = mapper.discretized_feature_names is not None
+    return np.ones(n_columns) if discretised else np.asarray(mapper.scaled_row, dtype=float)
+
+
 def _of_shapiq(name: str, given: Any, exam: Exam) -> Method:
     """Values of single columns and of groups of them; what a group of units adds is all that touches it."""
     rows_of = [given] if hasattr(given, "interaction_lookup") else list(given)
-    _check_length(name, len(rows_of), exam)
+    rows_of = rows_of[: _check_length(name, len(rows_of), exam)]
+    totals = [_shapiq_total(one) for one in rows_of]
+    _check_scale(name, "its values add up to", np.array(totals), exam, SHAPIQ_ROUNDING)
     columns, unit_of = exam.ground.table.names, _unit_of_column(exam)
     terms: list[list[tuple[set[int], float]]] = []
     attributions = np.zeros((len(rows_of), len(exam.units)))
@@ -240,16 +263,27 @@ def _of_shapiq(name: str, given: Any, exam: Exam) -> Method:
     return Method(name, len(rows_of), attributions=attributions, take=take)
 
 
+def _shapiq_total(one: Any) -> float:
+    """What the values of a row add up to, with the value of no players."""
+    empty = () in one.interaction_lookup
+    return float(np.sum(one.values)) + (0.0 if empty else float(one.baseline_value))
+
+
 def _of_frame(name: str, given: pd.DataFrame, exam: Exam) -> Method:
     n = _check_rows(name, given.index, exam)
-    return Method(name, n, attributions=_by_unit(given.to_numpy(dtype=float), [[str(c)] for c in given], exam))
+    texts = [str(column) for column in given if not pd.api.types.is_numeric_dtype(given[column])]
+    if texts:
+        raise InputError(f"explanations[{name!r}] holds no numbers in {texts[0]!r}; attributions are numbers")
+    values = given.iloc[:n].to_numpy(dtype=float)
+    return Method(name, n, attributions=_by_unit(name, values, [[str(column)] for column in given], exam))
 
 
 def _of_function(name: str, given: Callable[[pd.DataFrame], Any], exam: Exam) -> Method:
     """A model for all rows, asked like the black box: about changes, and about groups over the reference rows."""
+    asker = asker_for(given, exam.ground.table.from_array, exam.ground.table.source_labels)
 
     def ask(frame: pd.DataFrame) -> np.ndarray:
-        said = np.asarray(given(frame), dtype=float)
+        said = np.asarray(asker.answer(frame), dtype=float)
         if said.shape != (len(frame),):
             raise InputError(f"explanations[{name!r}] gave shape {said.shape} for {len(frame)} rows; one number a row")
         return said
@@ -288,9 +322,16 @@ def _unit_of_column(exam: Exam) -> dict[str, int]:
     return found
 
 
-def _by_unit(values: np.ndarray, sources: list[list[str]], exam: Exam) -> np.ndarray:
+def _by_unit(name: str, values: np.ndarray, sources: list[list[str]], exam: Exam) -> np.ndarray:
     """Attributions added up by unit; ``sources`` are the table's columns behind each: (rows, units)."""
     unit_of = _unit_of_column(exam)
+    if values.shape[1] != len(sources):
+        raise InputError(
+            f"explanations[{name!r}] has {values.shape[1]} attributions a row for {len(sources)} columns; name them"
+        )
+    if not np.isfinite(values).all():
+        place = int(np.argwhere(~np.isfinite(values))[0][1])
+        raise InputError(f"explanations[{name!r}] has a value that is no number, in {sources[place][0]!r}")
     unknown = [one for own in sources for one in own if one not in unit_of]
     if unknown:
         raise InputError(
@@ -299,13 +340,19 @@ def _by_unit(values: np.ndarray, sources: list[list[str]], exam: Exam) -> np.nda
         )
     found = np.zeros((len(values), len(exam.units)))
     for place, own in enumerate(sources):
+        if len({unit_of[one] for one in own}) > 1:
+            raise InputError(
+                f"explanations[{name!r}] counts {', '.join(own)} as one column; pass the same groups= to the audit"
+            )
         found[:, unit_of[own[0]]] += values[:, place]
     return found
 
 
-def _check_length(name: str, n: int, exam: Exam) -> None:
-    if not 1 <= n <= len(exam.frame):
-        raise InputError(f"explanations[{name!r}] explains {n} rows, but {len(exam.frame)} are audited")
+def _check_length(name: str, n: int, exam: Exam) -> int:
+    """How many of the rows are audited: the first ones."""
+    if not 1 <= n <= exam.n_given:
+        raise InputError(f"explanations[{name!r}] explains {n} rows, but X has {exam.n_given}")
+    return min(n, len(exam.frame))
 
 
 def _check_rows(name: str, index: pd.Index, exam: Exam) -> int:
@@ -364,5 +411,8 @@ _READERS: list[tuple[Callable[[Any], bool], Callable[[str, Any, Exam], Method]]]
 
 def read_methods(explanations: Mapping[str, Any], exam: Exam) -> list[Method]:
     """All methods of an audit, and the two that none should be below."""
+    for name in explanations:
+        if str(name) in (NOTHING, BLIND):
+            raise InputError(f"{name!r} is the name of an answer that every audit has; choose another name")
     methods = [read_method(str(name), given, exam) for name, given in explanations.items()]
     return [*methods, nothing_changes(exam), blind_answer(exam)]

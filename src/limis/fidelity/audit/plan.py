@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields, replace
 from typing import ClassVar
 
 from limis.errors import InputError
-from limis.fidelity.audit.law_b import MATCHED
+from limis.fidelity.audit.law_b import matched_donors
 from limis.fidelity.drawing import GROUP_SIZES, JOINT_SIZES
 
 SHRINKING = (1.0, 0.7, 0.5, 0.35, 0.25, 0.18, 0.12, 0.08, 0.05, 0.03)
@@ -22,43 +22,45 @@ class Plan:
     joints: int = 8  # a size, near and anywhere
     groups: int = 6  # of units, a size
     references: int = 500  # rows that replace a group
-    removals: int = 50  # rows that replace one unit, to see which is the strongest
-    orders: int = 25  # of units, there and back, for Shapley values
+    removals: int = 200  # rows that replace one unit, to see which is the strongest
+    orders: int = 50  # of units, there and back, for Shapley values
 
     _LEAST: ClassVar[dict[str, int]] = {
-        "singles": 4,
-        "joints": 2,
-        "groups": 2,
-        "references": 20,
-        "removals": 8,
-        "orders": 2,
+        "singles": 6,
+        "joints": 3,
+        "groups": 3,
+        "references": 60,
+        "removals": 20,
+        "orders": 5,
     }
 
     def questions(self, n_units: int, n_ranges: int) -> int:
         """How many questions that makes, at most."""
         changes = 2 * (n_ranges * self.singles + 2 * len(JOINT_SIZES) * self.joints)
-        reasons = len(GROUP_SIZES) * self.groups * (self.references + MATCHED)
+        reasons = len(GROUP_SIZES) * self.groups * (self.references + matched_donors(self.references))
         strongest = n_units * (self.removals + 2 * self.orders)
         return 2 * self.references + self.rows * (1 + changes + reasons + strongest)
 
     def shrunk(self, factor: float) -> Plan:
-        """The same with fewer questions of each kind, as far as they still tell something."""
+        """The same with fewer questions of each kind, as far as they still tell something; changes cost least."""
         least = self._LEAST
-        return replace(self, **{name: max(least[name], round(getattr(self, name) * factor)) for name in least})
+        shares = {name: max(factor, 0.5) if name in ("singles", "joints") else factor for name in least}
+        return replace(self, **{name: max(least[name], round(getattr(self, name) * shares[name])) for name in least})
 
     @classmethod
-    def within(cls, max_questions: int, n_rows: int, n_units: int, n_ranges: int) -> Plan:
-        """As many questions as are allowed: first fewer a row, then fewer rows."""
+    def within(cls, max_questions: int, n_rows: int, n_units: int, n_ranges: int, n_references: int) -> Plan:
+        """As many questions as are allowed: first fewer a row, then fewer rows; ``n_references`` are to be had."""
         for factor in SHRINKING:
             plan = cls(n_rows).shrunk(factor)
+            plan = replace(plan, references=min(plan.references, n_references))
             if plan.questions(n_units, n_ranges) <= max_questions:
                 return plan
         a_row = replace(plan, rows=1).questions(n_units, n_ranges) - 2 * plan.references
         rows = (max_questions - 2 * plan.references) // a_row
         if rows < min(FEWEST_ROWS, n_rows):
             raise InputError(
-                f"max_questions={max_questions:,} is too few for a table of {n_units} columns: {FEWEST_ROWS} rows need "
-                f"{FEWEST_ROWS * a_row + 2 * plan.references:,}"
+                f"max_questions={max_questions:,} is too few for a table of {n_units} columns: "
+                f"{min(FEWEST_ROWS, n_rows)} rows need {min(FEWEST_ROWS, n_rows) * a_row + 2 * plan.references:,}"
             )
         return replace(plan, rows=int(rows))
 

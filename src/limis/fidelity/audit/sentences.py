@@ -18,8 +18,10 @@ def sentences(audit: Audit) -> list[str]:
     """One or a few a method, and what they rest on."""
     found = [text for name in audit.methods if name not in BASELINES for text in _of_method(audit, name)]
     facts = audit.facts
+    of_all = "" if facts["rows"] == facts["rows_given"] else f", the first of {facts['rows_given']:,}"
     asked = (
-        f"{facts['questions']:,} questions to the model about {facts['rows']:,} rows, by two laws: A takes values from "
+        f"{facts['questions']:,} questions to the model about {facts['rows']:,} rows{of_all}, by two laws: A takes "
+        "values from "
         "training rows, B from held-out rows and otherwise; nothing here was fitted to B."
     )
     return [*found, asked]
@@ -49,6 +51,8 @@ def _on_changes(audit: Audit, name: str) -> list[tuple[str, bool]]:
         text = f"{name} is worse than saying that nothing changes on {_asked(worst)}: skill {worst['skill']:.2f}"
     else:
         text = f"{name} foresees {_percent(worst['skill'])} of what the model does on {_asked(worst)}, its weakest"
+    if best["skill"] - worst["skill"] < 0.005:
+        return [(f"{name} has a skill of {worst['skill']:.2f} on all changes.", bool(worst["skill"] < 0))]
     return [(f"{text}; at best {best['skill']:.2f}, on {_asked(best)}.", bool(worst["skill"] < 0))]
 
 
@@ -61,14 +65,16 @@ def _on_reasons(audit: Audit, name: str) -> list[tuple[str, bool]]:
     text = f"{name}'s reasons score {worst:.2f} to {best:.2f} against sharing the prediction evenly among all columns"
     if len(strongest):
         line = strongest.iloc[0]
-        text += (
-            f"; they name the truly strongest column in {_percent(line['same_column'])} of the rows, and its sign in "
-            f"{_percent(line['same_sign'])}"
-        )
+        if line["rows"] > 0:
+            text += (
+                f"; where one column is clearly the strongest ({line['rows']:,} rows), they name it in "
+                f"{_percent(line['same_column'])}, and its sign in {_percent(line['same_sign'])}"
+            )
     return [(text + ".", bool(worst < 0))]
 
 
 def _on_bounds(audit: Audit, name: str) -> list[tuple[str, bool]]:
+    # Beyond the promised range nothing is promised.
     own = audit.coverage[(audit.coverage["method"] == name) & (audit.coverage["sort"] == "all rows")].dropna()
     own = own[own["rows"] > 0]
     if own.empty:
@@ -77,8 +83,8 @@ def _on_bounds(audit: Audit, name: str) -> list[tuple[str, bool]]:
     broken = bool(worst["kept"] < worst["promised"] - SHORT)
     text = (
         f"{name}'s bound on the error on changes, promised for {_percent(worst['promised'])} of rows, "
-        f"{'holds only' if broken else 'holds'} for {_percent(worst['kept'])} to {_percent(best)}, fewest on "
-        f"{_range(worst['range'])}, law {worst['law']}."
+        f"{'holds only' if broken else 'holds'} for {_span(worst['kept'], best)}, fewest on {_range(worst['range'])}, "
+        f"law {worst['law']}."
     )
     return [(text, broken)]
 
@@ -110,6 +116,10 @@ def _asked(line: pd.Series) -> str:
 
 def _range(kind: str) -> str:
     return "single changes to any row's value" if kind == "any" else f"single changes within the {kind} nearest rows"
+
+
+def _span(low: float, high: float) -> str:
+    return _percent(low) if _percent(low) == _percent(high) else f"{_percent(low)} to {_percent(high)}"
 
 
 def _percent(share: float) -> str:

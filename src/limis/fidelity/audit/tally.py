@@ -66,7 +66,7 @@ def _in_probability(exam: Exam, rows: np.ndarray, answers: np.ndarray, foreseen:
 def _reasons(removed: Removals, method: Method) -> list[pd.DataFrame]:
     own = removed.rows < method.n
     rows, truth, blind = removed.rows[own], removed.truth[own], removed.blind[own]
-    said = blind if method.name == "blind answer" else method.say(rows, removed.units[own])
+    said = blind if method.blind else method.say(rows, removed.units[own])
     if said is None:
         return []
     sums = {
