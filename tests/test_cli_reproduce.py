@@ -34,7 +34,7 @@ def test_the_list_names_every_experiment_with_what_it_shows(capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["nonsense"], "no experiment 'nonsense'; there are: synthetic-awd, syn4"),
+        (["nonsense"], "no experiment 'nonsense'; there are: audit-skill, audit-verdicts"),
         ([], "name an experiment"),
         (["--page", "-o", "no/such/folder"], "there are no results in 'no/such/folder'"),
     ],

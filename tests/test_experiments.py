@@ -373,7 +373,7 @@ def test_names_and_groups():
     assert [one.name for one in named(["all-synthetic", "syn4"])] == GROUPS["all-synthetic"]
     assert "adult-fidelity" not in GROUPS["all-synthetic"]
     assert len(named(["all"])) == len(EXPERIMENTS)
-    with pytest.raises(InputError, match="no experiment 'nonsense'; there are: synthetic-awd"):
+    with pytest.raises(InputError, match="no experiment 'nonsense'; there are: audit-skill"):
         named(["nonsense"])
 
 

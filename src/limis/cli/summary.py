@@ -55,8 +55,8 @@ def quality_lines(explainer: LimisExplainer) -> Iterator[str]:
     if hasattr(explainer, "skill_"):
         yield _line(heading, f"skill on changes {explainer.skill_:.3f}: how much of the model's answer to a changed")
         yield _line("", "column they foresee (1 is all, 0 is no more than expecting no change);")
-        skills = ", ".join(f"{reach}: {skill:.2f}" for reach, skill in explainer.skill_by_range_.items())
-        yield _line("", f"by how many nearest training rows the values come from: {skills}")
+        skills = ", ".join(f"{reach} {skill:.2f}" for reach, skill in explainer.skill_by_range_.items())
+        yield _line("", f"to values of the nearest rows: {skills}")
     elif not heading:
         yield _line("", "skill on changes not measured: there is no model to ask about changed rows")
     if heading:

@@ -193,10 +193,10 @@ def _reasons(audit: Audit) -> Table | None:
         for line in _skills(audit, ("reasons",))
     ]
     note = (
-        "A group of columns is replaced by those of other rows (law A: of a random sample of the training rows), and the "
+        "A group of columns is replaced by those of other rows (law A: a random sample of the training rows), and the "
         "sum of its reasons is held against what the prediction loses. Skill 0 is the blind answer: the prediction "
         "shared evenly among all columns. Contributions of limis lead from the level of rows alike to the prediction; "
-        "the way from the mean of all rows to that level is in none of them, and counts as missed."
+        "the way from the mean of all rows to that level is left out of them, and counts as missed."
     )
     return _table("Reasons", note, lines)
 

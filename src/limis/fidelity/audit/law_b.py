@@ -114,7 +114,8 @@ def group_removals(held_out: HeldOut, n: int, references: np.ndarray, rng: np.ra
     found: dict[str, list[tuple[int, np.ndarray, np.ndarray]]] = {kind: [] for kind in GROUP_SIZES}
     for row in range(len(ground)):
         twins = same(held_out.values[references], ground.values[row]).all(axis=1)
-        others = rng.permutation(references[~twins & (references != held_out.own[row])])  # ties are settled by chance
+        others = references[~twins & (references != held_out.own[row])]
+        others = rng.permutation(others if len(others) else references)  # ties are settled by chance
         by_unit = held_out.apart(row, others) @ ground.membership.T.astype(float)  # (references, units)
         for kind in GROUP_SIZES:
             for _ in range(n):
@@ -131,9 +132,9 @@ def matched_donors(n_references: int) -> int:
 
 
 def _as_groups(drawn: list[tuple[int, np.ndarray, np.ndarray]]) -> Groups:
-    """Where a row has equals among the references fewer donors may be left: the last one then counts more than once."""
+    """Where a row has equals among the references fewer donors may be left, and some count more than once."""
     most = max(len(donors) for _, _, donors in drawn)
-    donors = [np.resize(own, most) if len(own) else np.zeros(most, dtype=np.int64) for _, _, own in drawn]
+    donors = [np.resize(own, most) for _, _, own in drawn]
     rows, units = (np.array([one[part] for one in drawn]) for part in (0, 1))
     return Groups(rows, units, np.array(donors))
 
