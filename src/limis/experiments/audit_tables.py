@@ -43,6 +43,7 @@ LAWS = (
     "nearest training row, changes columns that vary together, and replaces groups by rows alike in what is kept. "
 )
 NOTE = LAWS + (
+    "Cells: how many of the 28, seven data sets by four black boxes, are finished. "
     "Skill is 1 − Σ(Δf − Δg)²/ΣΔf², of reasons with the answer as zero that shares f(x) − base evenly among the "
     "columns. 100 test rows a cell, LIME 50; few rows can carry most squares, so the JSON has the median over rows, "
     "the share of rows below zero and 95% intervals beside each figure. SILO and MAPLE have the better of two "
