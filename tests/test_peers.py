@@ -23,6 +23,7 @@ from limis.peers import (
     Maple,
     Silo,
 )
+from limis.perturb import MovedRows
 from limis.training import ProbeRows
 from limis.training.choose import judge
 
@@ -105,10 +106,12 @@ def check(found, people):
     asked = ProbeRows.ask(found.training, people, found.outputs, np.random.default_rng(0))
     assert np.isfinite(list(judge(found.training.table, found.fits, asked).values())).all()
     # What a model says of changes does not depend on which other rows are there, and staying is no change.
-    np.testing.assert_array_equal(found.fits.changes(np.arange(len(people)), found.fits.features), 0)
+    np.testing.assert_array_equal(
+        found.fits.changes(np.arange(len(people)), MovedRows(found.training.table, found.values)), 0
+    )
     some = np.array([3, 0])
     part, moves = found[some], asked.part(some).asked
-    moved = found.training.table.features(moves.values)
+    moved = MovedRows(found.training.table, moves.values)
     np.testing.assert_array_equal(part.fits.changes(moves.rows, moved), found.fits.changes(some[moves.rows], moved))
     np.testing.assert_array_equal(part.local_predictions, found.local_predictions.iloc[some])
 
@@ -224,8 +227,8 @@ def test_a_local_tree_is_the_one_of_scikit_learn_on_the_weighted_rows(numbers):
     explainer, _, rows = numbers
     peer = Silo(explainer, local_model="tree")
     found = peer.explain(rows)
-    moved = found.fits.features + 0.5
-    changes = found.fits.changes(np.arange(10), moved)
+    after = MovedRows(found.training.table, found.values + 0.5)
+    changes, moved = found.fits.changes(np.arange(10), after), after.features
     for row, weight in enumerate(found.weights.toarray()):
         tree = DecisionTreeRegressor(max_depth=3, random_state=0)
         tree.fit(peer.features_, explainer.training_.outputs, sample_weight=weight)

@@ -10,6 +10,7 @@ from lime.lime_tabular import LimeTabularExplainer
 from limis import InputError, LimisExplainer
 from limis.errors import MissingExtraError
 from limis.peers import Lime
+from limis.perturb import MovedRows
 
 
 def black_box(rows):
@@ -85,7 +86,7 @@ def test_slopes_answer_moves_as_lines_do(numbers):
     found = Lime(explainer, discretise=False, num_samples=200).explain(rows)
     table = explainer.training_.table
     moved = rows + np.array([0.5, -1, 0, 0.2])
-    changes = found.fits.changes(np.arange(6), table.features(moved))
+    changes = found.fits.changes(np.arange(6), MovedRows(table, moved))
     np.testing.assert_allclose(changes, ((moved - rows) * found.coefficients).sum(axis=1))
 
 
@@ -98,10 +99,10 @@ def test_bins_answer_a_move_only_when_the_number_leaves_its_quartile():
     borders = np.percentile(explainer.training_.values[:, 0], [25, 50, 75])
     found = peer.explain(pd.DataFrame({"a": [borders[1]], "b": [0.0]}))
     for a in np.arange(8) / 10:
-        features = explainer.training_.table.features(np.array([[a, 0.0]]))
+        moved = MovedRows(explainer.training_.table, np.array([[a, 0.0]]))
         same = borders[0] < a <= borders[1]
         expected = 0.0 if same else -found.coefficients["a", ""].iloc[0]
-        assert found.fits.changes(np.array([0]), features)[0] == pytest.approx(expected)
+        assert found.fits.changes(np.array([0]), moved)[0] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("discretise", [True, False])
@@ -136,7 +137,7 @@ def test_the_black_box_is_asked_with_columns_as_it_knows_them(options):
         assert (part["red"] + part["blue"] <= 1).all()
         assert part["note"].isna().any()
     np.testing.assert_allclose(found.base_values + found.contributions.sum(axis=1), found.local_predictions)
-    moved = explainer.training_.table.features(explainer.training_.values[:4])
+    moved = MovedRows(explainer.training_.table, explainer.training_.values[:4])
     assert np.isfinite(found.fits.changes(np.arange(4), moved)).all()
 
 
@@ -147,7 +148,7 @@ def test_slopes_of_levels_and_gaps_say_what_the_regression_says():
     rows = mixed_frame(2, seed=1).assign(pay=[0.5, 0.25])
     found = Lime(explainer, discretise=False, num_samples=400).explain(rows)
     other = rows.assign(pay=np.nan, city=pd.Categorical(["Rome", "Oslo"]))
-    changes = found.fits.changes(np.arange(2), table.features(table.values(other)))
+    changes = found.fits.changes(np.arange(2), MovedRows(table, table.values(other)))
     pay = table.names.index("pay")
     mean = np.nanmean(explainer.training_.values[:, pay])
     for row in range(2):
@@ -166,7 +167,7 @@ def test_a_level_never_seen_is_left_by_any_other(discretise):
     found = Lime(explainer, discretise=discretise, num_samples=100).explain(frame.iloc[:1].assign(kind="c"))
     table = explainer.training_.table
     changes = [
-        found.fits.changes(np.array([0]), table.features(table.values(frame.iloc[:1].assign(kind=kind))))[0]
+        found.fits.changes(np.array([0]), MovedRows(table, table.values(frame.iloc[:1].assign(kind=kind))))[0]
         for kind in ("c", "a", "b")
     ]
     assert changes[0] == 0

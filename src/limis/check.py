@@ -97,7 +97,7 @@ def known_signs(fits: LocalFits, unit: float, effective: np.ndarray | None = Non
         [
             np.log(np.sqrt(fits.residual_mean_square) / unit + tiny),
             np.log(np.sqrt(fits.spread_mean_square) / unit + tiny),
-            np.log(np.sqrt((fits.coefficients**2).sum(axis=1)) / unit + tiny),
+            np.log(fits.size() / unit + tiny),
             np.log((effective_rows(fits) if effective is None else effective) + 1),
         ]
     )
@@ -108,7 +108,7 @@ def errors_on_changes(table: Table, fits: LocalFits, probes: ProbeRows) -> tuple
     if probes.asked is None:
         return np.full(len(probes), np.nan), np.empty(0, dtype=np.int64)
     rows = probes.asked.rows
-    missed = probes.asked.changes - fits.changes(rows, probes.asked.features(table))
+    missed = probes.asked.changes - fits.changes(rows, probes.asked.moved(table))
     counts = np.bincount(rows, minlength=len(probes))
     sums = np.bincount(rows, weights=missed**2, minlength=len(probes))
     with np.errstate(invalid="ignore"):

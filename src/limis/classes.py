@@ -7,7 +7,7 @@ local ridges say of them does too.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -37,18 +37,26 @@ def leading_direction(every: np.ndarray) -> np.ndarray:
 
 
 def parts_of_classes(
-    training: TrainingRows, model: LocalModel, recorded: RecordedChanges | None
+    training: TrainingRows, model_of: Callable[[TrainingRows, int], LocalModel]
 ) -> dict[Any, OneOutput]:
-    """What explains each class, from what was fitted along the leading direction; empty without classes."""
+    """What explains each class, from what was fitted along the leading direction; empty without classes.
+
+    model_of : the local model of a class, given its training rows and its place.
+    """
     if training.every is None:
         return {}
     assert training.black_box.classes is not None
     parts = {}
     for place, label in enumerate(training.black_box.classes):
         own = training.of_class(place)
-        changes = None if recorded is None else recorded.of_class(own, place)
-        parts[label] = OneOutput(own, GlobalFit.of(own), model_of_class(model, own, changes, place))
+        parts[label] = OneOutput(own, GlobalFit.of(own), model_of(own, place))
     return parts
+
+
+def class_model(model: LocalModel, recorded: RecordedChanges | None, training: TrainingRows, place: int) -> LocalModel:
+    """The same ridges or trees with the outputs of one class, of which these are the training rows."""
+    changes = None if recorded is None else recorded.of_class(training, place)
+    return model_of_class(model, training, changes, place)
 
 
 def pooled(shares: Sequence[float | None], totals: np.ndarray) -> float:

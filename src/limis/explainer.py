@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from numbers import Integral, Real
@@ -19,7 +20,9 @@ from limis.blackbox import BlackBox, Output
 from limis.changes import RecordedChanges
 from limis.check import TOLERANCE
 from limis.class_explanations import ClassExplanations
-from limis.classes import leading_view, parts_of_classes, pooled, rename_classes
+from limis.classes import class_model, leading_view, parts_of_classes, pooled, rename_classes
+from limis.curves.model import CurveModel
+from limis.curves.questions import MAX_QUESTIONS
 from limis.errors import InputError
 from limis.explanation import Explanations
 from limis.given import at_most, checked_weight
@@ -32,6 +35,7 @@ from limis.queries import ask_about
 from limis.rows import TrainingRows
 from limis.table import Table
 from limis.training import AnsweredRows, MeasuringRows, ProbeRows, TrainingLog, split_probes
+from limis.training.curves import CURVE_WEIGHTINGS, MOST_PROBES, CurveOptions, fit_curves
 from limis.training.fitting import TRAINED, WEIGHTINGS, FitOptions, Stage, check_device
 from limis.training.objectives import OBJECTIVES, Objective
 from limis.training.plans import plan_for
@@ -59,8 +63,9 @@ class LimisExplainer(BaseEstimator):
     model : object, default=None
         The black box: anything with ``predict_proba`` or ``predict``, a torch module, an XGBoost or LightGBM booster,
         or a function from rows to outputs. With None the labels ``y`` given to `fit` are explained themselves.
-    surrogate : {"ridge", "tree"} or regressor, default="ridge"
-        The kind of small model: a linear one, a tree of if-then rules, or any scikit-learn regressor that takes
+    surrogate : {"ridge", "tree", "curves"} or regressor, default="ridge"
+        The kind of small model: a linear one, a tree of if-then rules, response curves (what the black box would say
+        with other values, a curve a column and a few pairs of columns), or any scikit-learn regressor that takes
         ``sample_weight``. A regressor is fitted anew for every row, which takes its time.
     max_depth : int, default=3
         How many conditions a rule of a tree may have, at most 5.
@@ -73,6 +78,8 @@ class LimisExplainer(BaseEstimator):
         - "towers", "kernel" and "sum" learn weights of all rows from embeddings of the rows;
         - "pairwise" is the paper's network, "pairwise-released" the one of its released code;
         - "random" selects half of the rows at random, as a control;
+        - curves have weightings of their own: "learned", or "forest", "uniform", "random" and "none" to hold against
+          it; "auto" is the best of "learned", "forest" and "none" on probe rows;
         - "auto" is "two-scales" where there is a model to ask and nothing is sampled, else the better of "forest" and
           "retrieved" on probe rows.
     objective : str, default="auto"
@@ -102,6 +109,9 @@ class LimisExplainer(BaseEstimator):
         Names or positions of number-coded columns that are really categories.
     groups : dict, default=None
         Dummy columns that belong together: ``{"colour": ["colour_red", "colour_blue"]}`` is one column, colour.
+    max_questions : int, default=500,000
+        How many changed rows the black box may be asked about in `fit` for curves. Fewer make them less true; what the
+        black box says of the training and probe rows, and of changes of the probe rows, is asked besides.
     tolerance : float, default=0.25
         How large an error on changes may be for an explanation to be trusted, in standard deviations of the outputs.
     time_budget : float, default=None
@@ -151,9 +161,9 @@ class LimisExplainer(BaseEstimator):
 
     _parameter_constraints: ClassVar[dict] = {
         "model": "no_validation",  # what a model can be is found out by asking it
-        "surrogate": [StrOptions({"ridge", "tree"}), HasMethods(["fit", "predict"])],
+        "surrogate": [StrOptions({"ridge", "tree", "curves"}), HasMethods(["fit", "predict"])],
         "max_depth": [Interval(Integral, 1, 5, closed="both")],
-        "weighting": [StrOptions(set(WEIGHTINGS))],
+        "weighting": [StrOptions({*WEIGHTINGS, *CURVE_WEIGHTINGS})],
         "objective": [StrOptions({"auto", *OBJECTIVES})],
         "reward": ["array-like", None],
         "selection_penalty": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
@@ -164,6 +174,7 @@ class LimisExplainer(BaseEstimator):
         "jumps": [StrOptions({"auto", "none"})],
         "categorical_features": [StrOptions({"auto"}), "array-like"],
         "groups": [Mapping, None],
+        "max_questions": [Interval(Integral, 1000, None, closed="left")],
         "tolerance": [Interval(Real, 0, None, closed="left")],
         "time_budget": [Interval(Real, 0, None, closed="neither"), None],
         "memory_limit": [Interval(Real, 0, None, closed="neither")],
@@ -190,6 +201,7 @@ class LimisExplainer(BaseEstimator):
         jumps: Literal["auto", "none"] = "auto",
         categorical_features: Sequence[Any] | Literal["auto"] = "auto",
         groups: Mapping[str, Sequence[str]] | None = None,
+        max_questions: int = MAX_QUESTIONS,
         tolerance: float = TOLERANCE,
         time_budget: float | None = None,
         memory_limit: float = 1.0,
@@ -212,6 +224,7 @@ class LimisExplainer(BaseEstimator):
         self.jumps = jumps
         self.categorical_features = categorical_features
         self.groups = groups
+        self.max_questions = max_questions
         self.tolerance = tolerance
         self.time_budget = time_budget
         self.memory_limit = memory_limit
@@ -253,6 +266,7 @@ class LimisExplainer(BaseEstimator):
         probe_rows: Any = None,
         probe_outputs: Any = None,
         sample_weight: Any = None,
+        fresh_rows: Any = None,
     ) -> LimisExplainer:
         """Learn which training rows matter for which row.
 
@@ -269,19 +283,31 @@ class LimisExplainer(BaseEstimator):
             Held-out rows to choose and measure on; a tenth of ``X`` is held out when they are not given.
         sample_weight : array, default=None
             How much each training row counts, whatever row is explained.
+        fresh_rows : DataFrame or array, default=None
+            More rows that explanations may rest on, which the black box was not fitted to: of those it was, it may
+            remember each. For curves.
         """
         self._validate_params()
         self._check_trained_options()
         before = dict(self.__dict__)
         try:
-            self._fit(X, y, outputs, probe_rows, probe_outputs, sample_weight)
+            self._fit(X, y, outputs, probe_rows, probe_outputs, sample_weight, fresh_rows)
         except BaseException:
             # A fit that failed midway leaves the explainer as it was.
             self.__dict__ = before
             raise
         return self
 
-    def _fit(self, X: Any, y: Any, outputs: Any, probe_rows: Any, probe_outputs: Any, sample_weight: Any) -> None:
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        outputs: Any,
+        probe_rows: Any,
+        probe_outputs: Any,
+        sample_weight: Any,
+        fresh_rows: Any,
+    ) -> None:
         rng = np.random.default_rng(self.random_state)
         X, y, outputs, sample_weight = at_most(MAX_ROWS, rng, from_polars(X), y, outputs, sample_weight)
         table, frame = Table.learn(
@@ -307,24 +333,80 @@ class LimisExplainer(BaseEstimator):
             probe_frame = table.read(probe_rows)
             probe_known = outputs_of(replace(black_box, view=None), probe_frame, probe_outputs, "probe_outputs")
 
+        fresh = None
+        if fresh_rows is not None:
+            frame, known, fresh = self._with_fresh_rows(table, black_box, frame, known, fresh_rows, weight)
         known, every = self._viewed(black_box, known)
         probe_known, probe_every = self._viewed(black_box, probe_known)
         self.training_ = TrainingRows(table, black_box, frame, table.values(frame), known, weight, every)
-        recorded = self._record_changes(rng) if self._on_two_scales else None
-        self.global_fit_ = GlobalFit.of(self.training_)
+        self.training_log_: list[TrainingLog] = []
+        self.local_model_: LocalModel
         held_out = AnsweredRows(probe_frame, probe_known, probe_every)
-        choosing, measuring = self._divide(held_out.part(rng.permutation(len(held_out))), rng)
-        stage = Stage(self._options(), self.training_, self.global_fit_, choosing, rng).fit(recorded)
-        self.local_model_: LocalModel = stage.model
-        self.choices_ = stage.choices_frame(self.training_.unit)
-        self.training_log_: list[TrainingLog] = stage.logs
-        self.by_class_ = parts_of_classes(self.training_, self.local_model_, stage.recorded)
+        if self.surrogate == "curves":
+            measuring = self._fit_curves(held_out, fresh, rng)
+        else:
+            measuring = self._fit_stage(held_out, rng)
         self._measure(measuring, rng)
         self.n_features_in_ = len(table.source_names)
         if not table.from_array:
             self.feature_names_in_ = np.array(table.source_names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
+
+    def _fit_stage(self, held_out: AnsweredRows, rng: np.random.Generator) -> MeasuringRows:
+        """Ridges, trees or regressors; returns the rows that measure them."""
+        recorded = self._record_changes(rng) if self._on_two_scales else None
+        self.global_fit_ = GlobalFit.of(self.training_)
+        choosing, measuring = self._divide(held_out.part(rng.permutation(len(held_out))), rng)
+        asked = ProbeRows.ask(self.training_, choosing.frame, choosing.outputs, rng, choosing.every)
+        # Questions that measure have a seed of their own: they are not drawn with anything that was fitted.
+        own = np.random.default_rng([self.random_state, 1])
+        rows = MeasuringRows.ask(self.training_, measuring.frame, measuring.outputs, measuring.every, own)
+        stage = Stage(self._options(), self.training_, self.global_fit_, asked, rng).fit(recorded)
+        self.local_model_ = stage.model
+        self.choices_ = stage.choices_frame(self.training_.unit)
+        self.training_log_ = stage.logs
+        self.by_class_ = parts_of_classes(
+            self.training_, lambda own, place: class_model(stage.model, stage.recorded, own, place)
+        )
+        return rows
+
+    def _fit_curves(self, held_out: AnsweredRows, fresh: np.ndarray | None, rng: np.random.Generator) -> MeasuringRows:
+        """Curves; returns the rows that measure them."""
+        training = self.training_
+        self.global_fit_ = GlobalFit.of(training)
+        choosing, measuring = self._divide(held_out.part(rng.permutation(len(held_out))), rng)
+        choosing = choosing.part(np.arange(min(len(choosing), MOST_PROBES)))
+        asked, rows = (
+            MeasuringRows.ask(training, part.frame, part.outputs, part.every, np.random.default_rng(seed))
+            for part, seed in ((choosing, [self.random_state, 2]), (measuring, [self.random_state, 1]))
+        )
+        options = CurveOptions(**{field.name: getattr(self, field.name) for field in fields(CurveOptions)})
+        found = fit_curves(training, asked, options, rng, fresh)
+        self.local_model_ = found.model
+        self.choices_ = found.choices_frame()
+        self.curve_facts_ = found.facts
+        self.by_class_ = parts_of_classes(training, found.of_class)
+        return rows
+
+    def _with_fresh_rows(
+        self,
+        table: Table,
+        black_box: BlackBox,
+        frame: pd.DataFrame,
+        known: np.ndarray,
+        fresh_rows: Any,
+        weight: np.ndarray | None,
+    ) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
+        """The training rows with fresh ones after them, their outputs, and which of them are fresh."""
+        if self.surrogate != "curves":
+            raise InputError('fresh_rows are for curves; use surrogate="curves", or add them to X')
+        if weight is not None:
+            raise InputError("fresh_rows and sample_weight do not go together: leave one of them out")
+        rows = table.read(fresh_rows)
+        outputs = outputs_of(replace(black_box, view=None), rows, None, "fresh_rows")
+        fresh = np.arange(len(frame) + len(rows)) >= len(frame)
+        return pd.concat([frame, rows]), np.concatenate([known, outputs]), fresh
 
     @staticmethod
     def _viewed(black_box: BlackBox, known: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
@@ -372,6 +454,11 @@ class LimisExplainer(BaseEstimator):
         """Refuse what would be left unused: a reward or an objective where nothing is trained for it."""
         if not isinstance(self.surrogate, str):
             check_regressor(self.surrogate)
+        if self.surrogate == "curves":
+            self._check_curve_options()
+            return
+        if self.weighting in CURVE_WEIGHTINGS and self.weighting not in WEIGHTINGS:
+            raise InputError(f'weighting={self.weighting!r} is for curves; use surrogate="curves"')
         if self.weighting not in TRAINED and self.objective != "auto":
             raise InputError(f"objective={self.objective!r} needs a weighting that is trained: {', '.join(TRAINED)}")
         if self.reward is not None:
@@ -379,6 +466,14 @@ class LimisExplainer(BaseEstimator):
                 raise InputError(f"reward needs a weighting that is trained: retrieved, {', '.join(TRAINED)}")
             if len(self.reward) == 0 or not all(callable(term) for term in self.reward):
                 raise InputError(f"reward is a list of terms and functions, at least one, not {self.reward!r}")
+
+    def _check_curve_options(self) -> None:
+        """Refuse what curves do not use."""
+        given = self.get_params(deep=False)
+        usual = {name: one.default for name, one in inspect.signature(type(self)).parameters.items()}
+        for name in ("reward", "selection_penalty", "inference", "jumps", "scaling", "max_depth"):
+            if given[name] != usual[name]:
+                raise InputError(f'{name} is not used by curves; leave it out, or use surrogate="ridge" or "tree"')
 
     @property
     def _on_two_scales(self) -> bool:
@@ -403,7 +498,7 @@ class LimisExplainer(BaseEstimator):
     def _options(self) -> FitOptions:
         return FitOptions(**{field.name: getattr(self, field.name) for field in fields(FitOptions)})
 
-    def _divide(self, held_out: AnsweredRows, rng: np.random.Generator) -> tuple[ProbeRows, MeasuringRows]:
+    def _divide(self, held_out: AnsweredRows, rng: np.random.Generator) -> tuple[AnsweredRows, AnsweredRows]:
         """Rows that choose and rows that measure: a number chosen for being high is no measurement.
 
         Where probe rows reward an estimator, as in the paper, all of them do. Training rows then measure: each is kept
@@ -414,14 +509,9 @@ class LimisExplainer(BaseEstimator):
             choosing = held_out.part(np.arange(n))
             every = None if training.every is None else training.every
             measuring = AnsweredRows(training.frame, training.outputs, every)
-            measuring = measuring.part(np.sort(rng.permutation(len(training))[:MAX_MEASURING]))
-        else:
-            border = n - min(MAX_MEASURING, (n + 1) // 2)
-            choosing, measuring = held_out.part(np.arange(border)), held_out.part(np.arange(border, n))
-        asked = ProbeRows.ask(training, choosing.frame, choosing.outputs, rng, choosing.every)
-        # Questions that measure have a seed of their own: they are not drawn with anything that was fitted.
-        own = np.random.default_rng([self.random_state, 1])
-        return asked, MeasuringRows.ask(training, measuring.frame, measuring.outputs, measuring.every, own)
+            return choosing, measuring.part(np.sort(rng.permutation(len(training))[:MAX_MEASURING]))
+        border = n - min(MAX_MEASURING, (n + 1) // 2)
+        return held_out.part(np.arange(border)), held_out.part(np.arange(border, n))
 
     # --- explain --------------------------------------------------------------------------------------
 
@@ -728,6 +818,8 @@ class LimisExplainer(BaseEstimator):
             raise InputError(f"queries is a number of questions a row, 0 or more, not {queries!r}")
         if not self.training_.black_box.can_be_asked:
             raise InputError("queries need a model to ask; pass it to LimisExplainer, or to limis.load")
+        if isinstance(self.local_model_, CurveModel):
+            raise InputError('queries are not folded into curves yet; use surrogate="ridge"')
         if isinstance(self.local_model_, TreeModel):
             raise InputError('queries are answers about slopes, which trees do not have; use surrogate="ridge"')
         if not isinstance(self.local_model_, TwoScales):

@@ -14,9 +14,11 @@ import scipy.sparse as sp
 
 from limis import local_view
 from limis.check import ChangeBound, fidelity_frame
+from limis.curves.view import curve_frame
 from limis.errors import InputError, require
 from limis.local_view import Reason
 from limis.metrics import skill_on_changes
+from limis.perturb import MovedRows
 from limis.polars_frames import to_polars
 from limis.rows import TrainingRows
 from limis.training.measuring import MeasuringRows
@@ -135,6 +137,7 @@ class Explanations(DrawsItself):
             raise InputError(
                 "these local models have no coefficients"
                 + ("; trees have rules: found[0].rules()" if self.fits.has_rules else "")
+                + ("; curves are read with found[0].curve(column)" if self.fits.has_curves else "")
             )
 
     @cached_property
@@ -144,15 +147,17 @@ class Explanations(DrawsItself):
         On two scales a slope counts for as much of that way as slopes tell of the neighbourhood's own rows: where the
         model bends, one that is right at the row leads astray further off.
         Of a tree: how the answer moves at each split on the row's way, under the column split on.
+        Of curves: what is lost, on average, when the column takes the values of training rows; columns that determine
+        one another share alike, and so do the two sides of a pair.
         """
-        parts = self.fits.weighted_differences()
-        starts = np.flatnonzero(np.diff(self.training.table.feature_column, prepend=-1))
-        by_column = np.add.reduceat(parts, starts, axis=1)
+        by_column = self.fits.contributions(self.training.table)
         return pd.DataFrame(by_column, index=self.index, columns=self.training.table.name_index.view())
 
     @property
     def base_values(self) -> pd.Series:
-        """The neighbourhood's mean output, where each telling of contributions starts."""
+        """The neighbourhood's mean output, where each telling of contributions starts; of curves, their mean."""
+        if self.fits.has_curves:
+            return (self.local_predictions - self.contributions.sum(axis=1)).rename("base_value")
         return pd.Series(self.fits.levels, index=self.index, name="base_value")
 
     @property
@@ -162,8 +167,18 @@ class Explanations(DrawsItself):
 
     @cached_property
     def local_predictions(self) -> pd.Series:
-        """What the local models say of their own rows."""
-        return pd.Series(self.fits.predictions(), index=self.index, name="local_prediction")
+        """What the local models say of their own rows; curves stand at what the black box says, where it is known."""
+        said = self.outputs if self.fits.has_curves and self.outputs is not None else self.fits.predictions()
+        return pd.Series(said, index=self.index, name="local_prediction")
+
+    @cached_property
+    def curves(self) -> pd.DataFrame:
+        """What the model would say with other values, one column changed at a time: row, column, value, output.
+
+        The values are those that training rows hold most, and some spread evenly; columns that determine one another
+        change together, under a common name.
+        """
+        return pd.concat([one.curve_frame() for one in self], ignore_index=True)
 
     @property
     def model_outputs(self) -> pd.Series:
@@ -236,7 +251,7 @@ class Explanations(DrawsItself):
         probes = asked.promised
         if probes.asked is None or not np.any(probes.asked.changes):
             raise InputError("no column of these rows can be moved so that the black box changes its answer")
-        foreseen = self.fits.changes(probes.asked.rows, training.table.features(probes.asked.values))
+        foreseen = self.fits.changes(probes.asked.rows, probes.asked.moved(training.table))
         return skill_on_changes(probes.asked.changes, foreseen)
 
     # --- other forms ------------------------------------------------------------------------------
@@ -314,7 +329,7 @@ class Explanation:
     @property
     def base_value(self) -> float:
         """The neighbourhood's mean output."""
-        return float(self.all.fits.levels[self.row])
+        return float(self.all.base_values.iloc[self.row])
 
     @property
     def neighbourhood_shift(self) -> float:
@@ -360,8 +375,8 @@ class Explanation:
     def predict(self, rows: Any) -> np.ndarray:
         """What this local model says of other rows."""
         training, fits = self.all.training, self.all.fits
-        features = training.table.features(training.table.values(training.table.read(rows)))
-        return self.local_prediction + fits.changes(np.full(len(features), self.row), features)
+        moved = MovedRows(training.table, training.table.values(training.table.read(rows)))
+        return self.local_prediction + fits.changes(np.full(len(moved), self.row), moved)
 
     def neighbourhood(self) -> pd.DataFrame:
         """How this neighbourhood differs from all training rows, the columns that set it apart most first."""
@@ -373,6 +388,23 @@ class Explanation:
         Columns that rise and fall together among the weighted rows are one reason: their parts cannot be told apart.
         """
         return local_view.reasons(self)
+
+    def curve(self, column: str) -> pd.DataFrame:
+        """What the model would say with other values of a column: value, output and change, in the values' order."""
+        found = self.curve_frame()
+        own = found[found["column"] == str(column)]
+        if own.empty:
+            names = list(dict.fromkeys(found["column"]))
+            together = next((name for name in names if str(column) in name.split(" / ")), None)
+            cure = f"; it changes together with others: {together!r}" if together else f"; there are {', '.join(names)}"
+            raise InputError(f"there is no curve of {column!r}{cure}")
+        return own.drop(columns=["row", "column"]).reset_index(drop=True)
+
+    def curve_frame(self) -> pd.DataFrame:
+        """All curves of this row: row, column, value, output, change, and whether the value is the row's own."""
+        if not self.all.fits.has_curves:
+            raise InputError('this local model is no curves; fit with surrogate="curves"')
+        return curve_frame(self)
 
     def rules(self) -> list[Rule]:
         """The tree as if-then rules in original columns and units, a leaf each; the one that holds here is marked."""

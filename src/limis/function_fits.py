@@ -1,7 +1,7 @@
 """Local models that no list of slopes can express: trees, bins, sigmoids.
 
 Whoever judges explanations asks two things of their fits: ``predictions()``, what g says of its own row, and
-``changes(rows, moved_features)``, how its answer moves with the features. `FunctionFits` answers both by asking g
+``changes(rows, moved)``, how its answer moves with the features. `FunctionFits` answers both by asking g
 itself.
 """
 
@@ -14,6 +14,7 @@ from itertools import pairwise
 import numpy as np
 import scipy.sparse as sp
 
+from limis.perturb import MovedRows
 from limis.walk import LocalFits
 
 # g: what it says of rows given by their features, (n, features) → (n,).
@@ -34,7 +35,7 @@ class FunctionFits(LocalFits):
         """Each feature's part in the step from the level to the prediction: (rows, features)."""
         return self.parts
 
-    def changes(self, rows: np.ndarray, moved_features: np.ndarray) -> np.ndarray:
+    def changes(self, rows: np.ndarray, moved: MovedRows) -> np.ndarray:
         """What g says of moves: g(moved) − g(row), for each move."""
         answers = np.empty(len(rows))
         order = np.argsort(rows, kind="stable")
@@ -43,7 +44,7 @@ class FunctionFits(LocalFits):
             moves = order[start:end]  # all of one row
             row = int(rows[moves[0]])
             function = self.functions[row]
-            answers[moves] = function(moved_features[moves]) - function(self.features[[row]])
+            answers[moves] = function(moved.features[moves]) - function(self.features[[row]])
         return answers
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -46,6 +47,22 @@ class Moves:
     def taken(self, which: np.ndarray | slice) -> Moves:
         """Some of the moves, by place, by a mask or by a slice."""
         return Moves(self.rows[which], self.donors[which], self.changed[which])
+
+
+@dataclass(eq=False)
+class MovedRows:
+    """Rows after a change, as every kind of surrogate reads them."""
+
+    table: Table
+    values: np.ndarray  # (rows, columns)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @cached_property
+    def features(self) -> np.ndarray:
+        """What ridges and trees see: (rows, features)."""
+        return self.table.features(self.values)
 
 
 def gower_distance(queries: np.ndarray, others: np.ndarray, is_category: np.ndarray) -> np.ndarray:

@@ -16,8 +16,10 @@ from sklearn.linear_model import Ridge
 
 from limis.changes import ColumnSystems
 from limis.errors import InputError
+from limis.perturb import MovedRows
 from limis.rows import TrainingRows
 from limis.surrogate import fit_local_ridge
+from limis.table import Table
 from limis.weighting import Neighbourhood, Weighting, sample_neighbourhood
 
 ALPHA = 1.0
@@ -66,6 +68,11 @@ class LocalFits:
         """Whether the surrogates can be read as if-then rules."""
         return False
 
+    @property
+    def has_curves(self) -> bool:
+        """Whether the surrogates can be read as curves, and stand at what the black box says of the row."""
+        return False
+
     def predictions(self) -> np.ndarray:
         """g at the explained rows."""
         return self.levels + self.weighted_differences().sum(axis=1)
@@ -74,9 +81,18 @@ class LocalFits:
         """Each feature's part in the step from the neighbourhood's mean to the row: (rows, features)."""
         return self.reach[:, None] * self.coefficients * (self.features - self.feature_means)
 
-    def changes(self, rows: np.ndarray, moved_features: np.ndarray) -> np.ndarray:
+    def contributions(self, table: Table) -> np.ndarray:
+        """Each original column's part in the step from the base to the local prediction: (rows, columns)."""
+        starts = np.flatnonzero(np.diff(table.feature_column, prepend=-1))
+        return np.add.reduceat(self.weighted_differences(), starts, axis=1)
+
+    def size(self) -> np.ndarray:
+        """How steep or large the surrogates are, one of the signs by which their errors are bounded: (rows,)."""
+        return np.sqrt((self.coefficients**2).sum(axis=1))
+
+    def changes(self, rows: np.ndarray, moved: MovedRows) -> np.ndarray:
         """What g says of moves: g(moved) − g(row), for each move."""
-        return ((moved_features - self.features[rows]) * self.coefficients[rows]).sum(axis=1)
+        return ((moved.features - self.features[rows]) * self.coefficients[rows]).sum(axis=1)
 
     def part(self, chosen: np.ndarray) -> Self:
         """The fits of some of the rows."""

@@ -70,9 +70,9 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     )
     options.add_argument(
         "--surrogate",
-        choices=("ridge", "tree"),
+        choices=("ridge", "tree", "curves"),
         default="ridge",
-        help="the kind of small model: slopes, or a tree of if-then rules",
+        help="the kind of small model: slopes, a tree of if-then rules, or response curves",
     )
     options.add_argument(
         "--max-depth", type=int, choices=range(1, 6), default=3, help="conditions that a rule of a tree may have (3)"

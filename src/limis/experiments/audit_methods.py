@@ -24,6 +24,7 @@ from limis.perturb import Moves, moved_frame
 from limis.training.measuring import MeasuringRows
 
 DEFAULT, TREE, QUERIES = "limis (default)", "limis, tree", "limis, queries=200"
+CURVES = "limis, curves"
 CEILING, SHAP = "booster (unreadable)", "SHAP"
 ALPHAS = (0.001, 1.0)
 CHOOSING = 50  # probe rows that peers are chosen on
@@ -47,6 +48,13 @@ def limis_default(problem: AuditProblem) -> Iterator[Explained]:
 def limis_tree(problem: AuditProblem) -> Iterator[Explained]:
     """Trees instead of slopes."""
     yield TREE, _fitted(problem, surrogate="tree").explain(problem.exam.frame), {}
+
+
+def limis_curves(problem: AuditProblem) -> Iterator[Explained]:
+    """Response curves."""
+    explainer = _fitted(problem, surrogate="curves")
+    moved = jittered(problem.exam.frame, problem.exam.ground.table, problem.problem.train)
+    yield CURVES, explainer.explain(problem.exam.frame), {"jitter": explainer.explain(moved)}
 
 
 def another_seed(problem: AuditProblem) -> Iterator[Explained]:
@@ -110,6 +118,7 @@ def _adds_up(problem: AuditProblem, found: Any) -> bool:
 GROUPS: dict[str, Callable[[AuditProblem], Iterator[Explained]]] = {
     "limis": limis_default,
     "limis, tree": limis_tree,
+    "limis, curves": limis_curves,
     "limis, another seed": another_seed,
     "SILO, MAPLE, global models, ceiling": forests,
     "LIME": lime,
@@ -139,7 +148,7 @@ def _choosing(problem: AuditProblem, plain: LimisExplainer) -> Callable[[Any], f
     def skill(peer: Any) -> float:
         found: Explanations = peer.explain(frame, outputs=outputs)
         assert asked.asked is not None
-        foreseen = found.fits.changes(asked.asked.rows, training.table.features(asked.asked.values))
+        foreseen = found.fits.changes(asked.asked.rows, asked.asked.moved(training.table))
         return skill_on_changes(asked.asked.changes, foreseen)
 
     return skill

@@ -23,7 +23,14 @@ from limis.training import ProbeRows
 
 SENSITIVE = {"Adult": ("sex", "race"), "German": ("personal_status_sex",)}
 # Seconds on one core, roughly: who waits for whom.
-COSTS = {"limis": 300.0, "limis, tree": 300.0, "limis, another seed": 280.0, "LIME": 100.0, "SHAP": 100.0}
+COSTS = {
+    "limis": 300.0,
+    "limis, tree": 300.0,
+    "limis, curves": 100.0,
+    "limis, another seed": 280.0,
+    "LIME": 100.0,
+    "SHAP": 100.0,
+}
 SLOW = {"Blog": 5.0, "News": 2.0, "Facebook": 1.5, "Weather": 1.5}
 TABLES = ("strongest", "at_row", "coverage", "trust", "stability")
 
@@ -101,5 +108,5 @@ def _skill_by_own_moves(found: Explanations | None, problem: RealProblem) -> flo
     rng = np.random.default_rng([problem.seed, 4])
     asked = ProbeRows.ask(found.training, found.frame, found.outputs, rng).asked
     assert asked is not None
-    foreseen = found.fits.changes(asked.rows, asked.features(found.training.table))
+    foreseen = found.fits.changes(asked.rows, asked.moved(found.training.table))
     return skill_on_changes(asked.changes, foreseen)

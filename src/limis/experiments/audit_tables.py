@@ -9,7 +9,7 @@ import pandas as pd
 
 from limis.errors import InputError
 from limis.experiments import figures
-from limis.experiments.audit_methods import CEILING, DEFAULT, GROUPS, QUERIES, SHAP, TREE
+from limis.experiments.audit_methods import CEILING, CURVES, DEFAULT, GROUPS, QUERIES, SHAP, TREE
 from limis.experiments.audit_problem import BOXES
 from limis.experiments.audit_runs import Audited, AuditRun
 from limis.experiments.experiment import Experiment
@@ -32,7 +32,7 @@ AGAIN = f"{DEFAULT}, another seed"
 NOT_AGAIN = ("Blog", "News")
 BASELINES = ("nothing changes", "blind answer")
 METHODS = (
-    *(DEFAULT, QUERIES, TREE, "LIME", "LIME, quartiles", SHAP, "SILO", "MAPLE", "global ridge", "global tree"),
+    *(DEFAULT, QUERIES, TREE, CURVES, "LIME", "LIME, quartiles", SHAP, "SILO", "MAPLE", "global ridge", "global tree"),
     CEILING,
 )
 RANGES = ["10", "50", "200", "1000", "any"]

@@ -23,7 +23,7 @@ from limis.datasets import load_facebook
 from limis.experiments.cache import machine
 from limis.experiments.figures import panels
 from limis.metrics import nse
-from limis.perturb import draw_moves, moved_values
+from limis.perturb import MovedRows, draw_moves, moved_values
 from limis.retrieval import retriever
 from limis.subgroups.resampling import interval, resampled_means
 from limis.table import Table
@@ -134,7 +134,7 @@ def _foreseen(explainer: LimisExplainer, fits: LocalFits, tests: pd.DataFrame, d
     box = explainer.training_.black_box
     asked = pd.DataFrame(moved.astype(np.float32), columns=tests.columns)
     changes = box.outputs(asked) - box.outputs(tests)[moves.rows]
-    missed = changes - fits.changes(moves.rows, explainer.training_.table.features(moved))
+    missed = changes - fits.changes(moves.rows, MovedRows(explainer.training_.table, moved))
     sums = [
         np.bincount(moves.rows, part, minlength=len(tests))
         for part in (missed**2, changes**2, abs(missed), abs(changes))

@@ -24,6 +24,7 @@ from limis.metrics import nse
 from limis.peers import GlobalModel, Lime, LocalMean, Maple, Silo
 from limis.peers.global_models import GlobalTree
 from limis.peers.silo import grow
+from limis.perturb import MovedRows
 from limis.table import Table
 from limis.training import ProbeRows
 from limis.training.plans import PLANS
@@ -212,10 +213,10 @@ def _says(problem: RealProblem, table: Table, fits: LocalFits, n: int) -> tuple[
     asked, local = answers.test.asked, fits.predictions()
     assert asked is not None
     own = asked.rows < n
-    foreseen = fits.changes(asked.rows[own], table.features(asked.values[own]))
+    foreseen = fits.changes(asked.rows[own], MovedRows(table, asked.values[own]))
     neighbours = len(answers.near) // len(answers.test)
     rows = np.repeat(np.arange(n), neighbours)
-    near = local[rows] + fits.changes(rows, table.features(answers.near_values[: len(rows)]))
+    near = local[rows] + fits.changes(rows, MovedRows(table, answers.near_values[: len(rows)]))
     return local, foreseen, near
 
 

@@ -12,9 +12,11 @@ import torch
 from limis.any_surrogate import AnySurrogate
 from limis.changes import ColumnSystems
 from limis.copies import ChangedCopies
+from limis.curves.model import CurveModel
 from limis.errors import StoreError
 from limis.retrieval import Forest, LeafIndex, LevelMeans, Retriever
 from limis.rows import TrainingRows
+from limis.store.curve_models import pack_curves, unpack_curves
 from limis.store.plain import checked
 from limis.trees.carried import CarriedChanges
 from limis.trees.fits import TreeModel
@@ -50,6 +52,10 @@ def pack_local_model(model: LocalModel) -> tuple[dict[str, Any], Arrays]:
         return _pack_tree(model)
     if isinstance(model, TwoScales):
         return _pack_two_scales(model)
+    if isinstance(model, CurveModel):
+        retriever, arrays = _pack_retriever(model.retriever)
+        described, own = pack_curves(model)
+        return {"kind": "curves", "retriever": retriever, **described}, arrays | own
     if isinstance(model, OneScale):
         return _pack_weighting(model.weighting)
     if isinstance(model, AnySurrogate):
@@ -88,6 +94,9 @@ def unpack_local_model(
         return _unpack_tree(options, arrays, training, explainer)
     if kind == "two scales":
         return _unpack_two_scales(options, arrays, training)
+    if kind == "curves":
+        retriever = _unpack_retriever(options.pop("retriever"), arrays, training, len(training))
+        return unpack_curves(options, arrays, training, retriever)
     weighting = _unpack_weighting(kind, options, arrays, training)
     return OneScale(weighting, explainer.inference, int(explainer.random_state))
 

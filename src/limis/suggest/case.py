@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from limis.explanation import Explanations
+from limis.perturb import MovedRows
 from limis.suggest.target import Target
 from limis.suggest.units import Options, Unit
 
@@ -63,8 +64,8 @@ class Case:
         if not changes:
             return np.empty(0)
         after = moved([own.unit for own in self.options], self.values[None], changes)
-        features = self.explained.training.table.features(after)
-        steps = self.explained.fits.changes(np.full(len(changes), self.row), features)
+        rows = MovedRows(self.explained.training.table, after)
+        steps = self.explained.fits.changes(np.full(len(changes), self.row), rows)
         return self.target.gap(self.output + steps, self.row)
 
     # --- what a change costs ----------------------------------------------------------------------------

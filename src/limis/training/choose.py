@@ -103,7 +103,7 @@ def _foreseen(table: Table, fits: LocalFits, probes: ProbeRows) -> tuple[np.ndar
     """What the black box did under the moves it was asked about, and what the fits say of them."""
     if probes.asked is None or not np.any(probes.asked.changes):
         return None
-    return probes.asked.changes, fits.changes(probes.asked.rows, probes.asked.features(table))
+    return probes.asked.changes, fits.changes(probes.asked.rows, probes.asked.moved(table))
 
 
 def choose_forest_weighting(

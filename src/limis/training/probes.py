@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from limis.changes import ask_moved
-from limis.perturb import Moves, draw_moves, moved_values
+from limis.perturb import MovedRows, Moves, draw_moves, moved_values
 from limis.rows import TrainingRows
 from limis.table import Table
 
@@ -41,13 +41,13 @@ class AskedMoves:
     values: np.ndarray  # (moves, columns) after the move
     changes: np.ndarray  # (moves,) f(moved) − f(row)
     every: np.ndarray | None = None  # (moves, classes) the same for each of several classes
-    _features: tuple[Table, np.ndarray] | None = field(default=None, init=False, repr=False, compare=False)
+    _moved: MovedRows | None = field(default=None, init=False, repr=False, compare=False)
 
-    def features(self, table: Table) -> np.ndarray:
-        """Of the rows after the move; they are asked for again and again, and worked out once."""
-        if self._features is None or self._features[0] is not table:
-            self._features = (table, table.features(self.values))
-        return self._features[1]
+    def moved(self, table: Table) -> MovedRows:
+        """The rows after the move; their features are asked for again and again, and worked out once."""
+        if self._moved is None or self._moved.table is not table:
+            self._moved = MovedRows(table, self.values)
+        return self._moved
 
     @property
     def rows(self) -> np.ndarray:

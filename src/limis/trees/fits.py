@@ -12,6 +12,7 @@ import torch
 
 from limis.changes import ColumnSystems
 from limis.errors import InputError
+from limis.perturb import MovedRows
 from limis.retrieval.index import strongest
 from limis.rows import TrainingRows
 from limis.surrogate.tree import LocalTrees, fit_local_trees
@@ -82,9 +83,9 @@ class TreeFits(LocalFits):
             np.add.at(parts, (rows[moved], split), step)
         return parts
 
-    def changes(self, rows: np.ndarray, moved_features: np.ndarray) -> np.ndarray:
+    def changes(self, rows: np.ndarray, moved: MovedRows) -> np.ndarray:
         """What g says of moves: g(moved) − g(row), for each move."""
-        after = self.trees.predict(self.inputs.bins_of(moved_features), rows)[:, 0]
+        after = self.trees.predict(self.inputs.bins_of(moved.features), rows)[:, 0]
         return after - self.predictions()[rows]
 
 

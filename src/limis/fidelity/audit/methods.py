@@ -17,7 +17,7 @@ from limis.class_explanations import ClassExplanations
 from limis.errors import InputError
 from limis.explanation import Explanations
 from limis.fidelity.audit.exam import Exam, blocks
-from limis.perturb import Moves, moved_frame
+from limis.perturb import MovedRows, Moves, moved_frame
 
 NOTHING, BLIND = "nothing changes", "blind answer"
 ROUNDING = 0.01  # how far base and attributions may miss f, in deviations of f, and still be of it
@@ -100,8 +100,8 @@ def _of_limis(name: str, found: Explanations, exam: Exam) -> Method:
     def foresee(rows: np.ndarray, frame: pd.DataFrame) -> np.ndarray:
         answers = [np.empty(0)]
         for part in blocks(len(rows), 20_000):
-            features = table.features(table.values(table.read(frame.iloc[part])))
-            answers.append(found.fits.changes(rows[part], features))
+            moved = MovedRows(table, table.values(table.read(frame.iloc[part])))
+            answers.append(found.fits.changes(rows[part], moved))
         return np.concatenate(answers)
 
     attributions = None
@@ -114,7 +114,7 @@ def _of_limis(name: str, found: Explanations, exam: Exam) -> Method:
         name,
         n,
         foresee=foresee,
-        predictions=found.local_predictions.to_numpy()[:n],
+        predictions=found.fits.predictions()[:n],  # of curves, which stand at f, what they expect without asking
         attributions=attributions,
         bound=bound,
         reach="any" if found.bound is None else found.bound.reach,

@@ -1,0 +1,222 @@
+"""Walks down the trees of a taught model, compiled: what it says of rows, and of rows with some columns replaced.
+
+Values come as cells: in each column the number of the model's own thresholds that lie below the value, and -1 where it
+is missing. Two values in one cell are the same to every tree.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import prange
+
+from limis.threads import compiled, in_parallel
+
+MOST_WAYS = 256  # that may be open in one column of a tree: more than its leaves
+
+
+class Trees(NamedTuple):
+    """Binary trees, one after another in the same arrays; a leaf has no column."""
+
+    roots: np.ndarray  # (trees,) where each tree begins
+    column: np.ndarray  # (nodes,) the column split on; -1 in a leaf
+    cell: np.ndarray  # (nodes,) the last cell that goes left
+    missing_left: np.ndarray  # (nodes,) bool
+    left: np.ndarray  # (nodes,)
+    right: np.ndarray  # (nodes,)
+    value: np.ndarray  # (nodes,) of a leaf
+
+
+@compiled
+def _goes_left(trees: Trees, node: int, cell: int) -> bool:
+    return trees.missing_left[node] if cell < 0 else cell <= trees.cell[node]
+
+
+@in_parallel
+def predict_cells(trees: Trees, cells: np.ndarray, found: np.ndarray) -> None:
+    """Add what the trees say of each row, (rows, columns) cells, to ``found``: (rows,)."""
+    for row in prange(len(cells)):
+        total = 0.0
+        for root in trees.roots:
+            node = root
+            while trees.column[node] >= 0:
+                goes_left = _goes_left(trees, node, cells[row, trees.column[node]])
+                node = trees.left[node] if goes_left else trees.right[node]
+            total += trees.value[node]
+        found[row] += total
+
+
+@in_parallel
+def replace_units(
+    trees: Trees, own: np.ndarray, rows: np.ndarray, cells: np.ndarray, unit_of: np.ndarray, found: np.ndarray
+) -> None:
+    """Write what the trees' answer for a row changes by when each unit alone takes its new cells.
+
+    own : (rows, columns) cells of the rows. rows : (questions,) the row of each question, cells : (questions, columns)
+    its new cells. unit_of : (columns,) the unit of each column. found : (questions, units), zeroed.
+
+    Each tree is walked once: where the row and its new cells part, the way of that unit leaves the row's own.
+    """
+    for question in prange(len(rows)):
+        here, there = own[rows[question]], cells[question]
+        done = np.full(found.shape[1], -1)  # the last tree in which a unit's way has left
+        leaves, units = np.empty(found.shape[1]), np.empty(found.shape[1], dtype=np.int64)
+        for tree, root in enumerate(trees.roots):
+            node, n_left = root, 0
+            while trees.column[node] >= 0:
+                column = trees.column[node]
+                own_left = _goes_left(trees, node, here[column])
+                unit = unit_of[column]
+                if done[unit] != tree and _goes_left(trees, node, there[column]) != own_left:
+                    done[unit] = tree
+                    units[n_left] = unit
+                    other = trees.right[node] if own_left else trees.left[node]
+                    leaves[n_left] = _follow(trees, other, here, there, unit_of, unit)
+                    n_left += 1
+                node = trees.left[node] if own_left else trees.right[node]
+            for place in range(n_left):
+                found[question, units[place]] += leaves[place] - trees.value[node]
+
+
+@compiled
+def _follow(trees: Trees, node: int, here: np.ndarray, there: np.ndarray, unit_of: np.ndarray, unit: int) -> float:
+    """The leaf below a node for a row whose one unit takes its new cells."""
+    while trees.column[node] >= 0:
+        column = trees.column[node]
+        cell = there[column] if unit_of[column] == unit else here[column]
+        node = trees.left[node] if _goes_left(trees, node, cell) else trees.right[node]
+    return trees.value[node]
+
+
+@in_parallel
+def replace_pairs(
+    trees: Trees,
+    own: np.ndarray,
+    rows: np.ndarray,
+    cells: np.ndarray,
+    unit_of: np.ndarray,
+    pairs: np.ndarray,
+    found: np.ndarray,
+) -> None:
+    """Write what the answer changes by when both units of a pair take their new cells: (questions, pairs).
+
+    Pairs of which one stays as it is are left at zero.
+    """
+    for question in prange(len(rows)):
+        here, there = own[rows[question]], cells[question]
+        changed = np.zeros(unit_of.max() + 1, dtype=np.bool_)
+        for column in range(len(here)):
+            changed[unit_of[column]] |= here[column] != there[column]
+        for pair in range(len(pairs)):
+            first, second = pairs[pair]
+            if not (changed[first] and changed[second]):
+                continue
+            total = 0.0
+            for root in trees.roots:
+                node, other = root, root
+                while trees.column[node] >= 0:
+                    column = trees.column[node]
+                    node = trees.left[node] if _goes_left(trees, node, here[column]) else trees.right[node]
+                while trees.column[other] >= 0:
+                    column = trees.column[other]
+                    replaced = unit_of[column] == first or unit_of[column] == second
+                    cell = there[column] if replaced else here[column]
+                    other = trees.left[other] if _goes_left(trees, other, cell) else trees.right[other]
+                total += trees.value[other] - trees.value[node]
+            found[question, pair] = total
+
+
+@in_parallel
+def draw_curves(trees: Trees, cells: np.ndarray, starts: np.ndarray, counts: np.ndarray, found: np.ndarray) -> None:
+    """Write each row's response curves: what the answer changes by as one column takes each of its cells.
+
+    cells : (rows, columns). starts, counts : (columns,) where a column's cells begin in a line of ``found``, and how
+    many there are; the last of them stands for missing. found : (rows, all cells), zeroed.
+
+    Each tree is walked once. Beside the row's own way, every node parts the cells of its column: those that go the
+    other way are followed to their leaves.
+    """
+    for row in prange(len(cells)):
+        own, line = cells[row], found[row]
+        # Of each column the cells that still go the row's own way: a run of them, and whether missing does.
+        low, high = np.empty(len(own), dtype=np.int64), np.empty(len(own), dtype=np.int64)
+        missing = np.empty(len(own), dtype=np.bool_)
+        ways = np.empty((MOST_WAYS, 4), dtype=np.int64)
+        for root in trees.roots:
+            node = root
+            while trees.column[node] >= 0:
+                node = trees.left[node] if _goes_left(trees, node, own[trees.column[node]]) else trees.right[node]
+            base = trees.value[node]
+            low[:] = 0
+            high[:] = counts - 2
+            missing[:] = True
+            node = root
+            while trees.column[node] >= 0:
+                column, border = trees.column[node], trees.cell[node]
+                missing_left = trees.missing_left[node]
+                curve = line[starts[column] : starts[column] + counts[column]]
+                if _goes_left(trees, node, own[column]):
+                    other = (max(low[column], border + 1), high[column], missing[column] and not missing_left)
+                    high[column], missing[column] = min(high[column], border), missing[column] and missing_left
+                    away, node = trees.right[node], trees.left[node]
+                else:
+                    other = (low[column], min(high[column], border), missing[column] and missing_left)
+                    low[column], missing[column] = max(low[column], border + 1), missing[column] and not missing_left
+                    away, node = trees.left[node], trees.right[node]
+                _spread(trees, away, own, column, other, base, ways, curve)
+        for column in range(len(own)):
+            _add_up(line[starts[column] : starts[column] + counts[column]])
+
+
+@compiled
+def _spread(
+    trees: Trees,
+    node: int,
+    own: np.ndarray,
+    column: int,
+    cells: tuple[int, int, bool],
+    base: float,
+    ways: np.ndarray,
+    curve: np.ndarray,
+) -> None:
+    """Follow a run of one column's cells, and perhaps missing, from a node to all of its leaves.
+
+    Whole runs of cells get one value there, which is kept as a difference where the run begins and ends.
+    """
+    ways[0, 0], ways[0, 1], ways[0, 2], ways[0, 3] = node, cells[0], cells[1], cells[2]
+    n_open = 1 if cells[0] <= cells[1] or cells[2] else 0
+    while n_open:
+        n_open -= 1
+        at, first, last, lost = ways[n_open, 0], ways[n_open, 1], ways[n_open, 2], ways[n_open, 3] > 0
+        while trees.column[at] >= 0:
+            if trees.column[at] != column:
+                at = trees.left[at] if _goes_left(trees, at, own[trees.column[at]]) else trees.right[at]
+                continue
+            edge, lost_left = trees.cell[at], trees.missing_left[at]
+            to_left = first <= min(last, edge) or (lost and lost_left)
+            to_right = max(first, edge + 1) <= last or (lost and not lost_left)
+            if to_left and to_right:  # the right side is followed later
+                ways[n_open, 0], ways[n_open, 1] = trees.right[at], max(first, edge + 1)
+                ways[n_open, 2], ways[n_open, 3] = last, lost and not lost_left
+                n_open += 1
+            if to_left:
+                at, last, lost = trees.left[at], min(last, edge), lost and lost_left
+            else:
+                at, first, lost = trees.right[at], max(first, edge + 1), lost and not lost_left
+        moved = trees.value[at] - base
+        if first <= last:
+            curve[first] += moved
+            curve[last + 1] -= moved
+        if lost:
+            curve[-1] += moved
+
+
+@compiled
+def _add_up(curve: np.ndarray) -> None:
+    """From differences to values; the end of a run up to the last cell was kept where missing is."""
+    total = 0.0
+    for place in range(len(curve) - 1):
+        total += curve[place]
+        curve[place] = total
+    curve[-1] += total

@@ -1,0 +1,383 @@
+"""Local models that are response curves: what the rows that speak for a row said, and how it differs from them.
+
+The curve of a unit is Σ wᵢ · recordedᵢ + (taught(x) − Σ wᵢ · taughtᵢ): what near rows were seen to answer when the unit
+took other values, corrected by the taught model for how the row differs from them. It is zero at the row's own value,
+and flat beyond the values that were seen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numba import prange
+
+from limis.around import Heights, Near, around
+from limis.changes import ColumnSystems
+from limis.curves.grids import Grids
+from limis.curves.questions import Responses, taught_responses
+from limis.curves.taught import TaughtModel
+from limis.curves.weights import ResponseWeights
+from limis.errors import InputError
+from limis.fidelity.units import Units
+from limis.perturb import MovedRows
+from limis.retrieval import Retriever
+from limis.rows import TrainingRows
+from limis.table import Table
+from limis.threads import in_parallel
+from limis.walk import GlobalFit, LocalFits, Shared, blocks
+
+SMALL_BLOCK = 1024  # rows
+CELLS_AT_ONCE = 4_000_000  # of curves that are worked out together
+JOINT_REFERENCE = 20  # reference rows by which columns that count as one are counted
+
+
+@dataclass(eq=False)
+class RecordedRows(Shared):
+    """Rows whose responses were recorded, and what the taught model did not foresee of them."""
+
+    origin: np.ndarray  # (rows,) the training row that each stands for
+    values: np.ndarray  # (rows, columns)
+    ranks: np.ndarray  # (rows, columns)
+    level: np.ndarray  # (rows,) f(row) − taught(row)
+    residual: np.ndarray  # (rows, cells) f − taught, as each unit takes the values of its grid
+    residual_square: np.ndarray  # (rows,) mean square of the changes that the taught model did not foresee
+    change_square: np.ndarray  # (rows,) mean square of the changes themselves
+
+    @classmethod
+    def of(cls, table: Table, grids: Grids, taught: TaughtModel | None, responses: Responses) -> RecordedRows:
+        """What is left of recorded responses; without a taught model, all of them."""
+        values = responses.base.values
+        expected = np.zeros_like(responses.outputs) if taught is None else taught_responses(grids, taught, values)
+        said = np.zeros(len(values)) if taught is None else taught.predict(values)
+        residual = responses.outputs - expected
+        return cls(
+            responses.origin,
+            values,
+            table.ranks(values),
+            responses.base.outputs - said,
+            residual,
+            _mean_square(residual, grids),
+            _mean_square(responses.outputs, grids),
+        )
+
+    def __len__(self) -> int:
+        return len(self.origin)
+
+
+def _mean_square(responses: np.ndarray, grids: Grids) -> np.ndarray:
+    """Mean over units of the variance of a row's responses over the unit's values: (rows,)."""
+    parts = [
+        responses[:, grids.starts[unit] : grids.starts[unit + 1]].var(axis=1)
+        for unit in range(len(grids.units))
+        if grids.sizes[unit]
+    ]
+    return np.mean(parts, axis=0) if parts else np.zeros(len(responses))
+
+
+@dataclass(eq=False)
+class CurveGround(Shared):
+    """What the curves of all rows are drawn from."""
+
+    table: Table
+    units: Units
+    grids: Grids
+    taught: TaughtModel | None
+    recorded: RecordedRows
+    pairs: np.ndarray  # (pairs, 2) units whose joint changes are more than the sum of single ones
+    shown: Grids  # the values at which curves are shown
+    reference: np.ndarray  # (reference rows, columns) training rows by which contributions are counted
+
+    @cached_property
+    def reference_cells(self) -> np.ndarray:
+        """The taught model's cells of the reference rows: (reference rows, columns)."""
+        assert self.taught is not None
+        return self.taught.cells(self.reference)
+
+    @cached_property
+    def cell_shares(self) -> np.ndarray:
+        """The share of reference rows in each cell of the taught model's curves, summing to 1 in each column."""
+        assert self.taught is not None
+        starts, cells = self.taught.starts, self.reference_cells
+        places = np.where(cells < 0, starts[1:] - 1, starts[:-1] + cells)
+        return np.bincount(places.ravel(), minlength=int(starts[-1])) / len(cells)
+
+    @cached_property
+    def grid_shares(self) -> np.ndarray:
+        """The same for the cells of the grids; reference rows without a near one count in none."""
+        cells = self.grids.cells(self.table, self.reference)
+        return np.bincount(cells[cells >= 0], minlength=int(self.grids.starts[-1])) / len(cells)
+
+    @cached_property
+    def unit_of(self) -> np.ndarray:
+        """The unit of each column: (columns,)."""
+        found = np.empty(len(self.table.columns), dtype=np.int64)
+        for unit, members in enumerate(self.units.members):
+            found[members] = unit
+        return found
+
+
+@dataclass(eq=False, kw_only=True)
+class CurveFits(LocalFits):
+    """The surrogates of some rows, each a curve a unit and a few pairs.
+
+    ``levels`` are what is expected of the rows without asking about them. ``coefficients`` are none.
+    """
+
+    ground: CurveGround
+    values: np.ndarray  # (rows, columns)
+    corrections: np.ndarray  # (rows, cells) what the rows that speak add to the taught model's responses
+
+    @property
+    def has_coefficients(self) -> bool:
+        """Curves have none."""
+        return False
+
+    @property
+    def has_curves(self) -> bool:
+        """A curve a unit."""
+        return True
+
+    def predictions(self) -> np.ndarray:
+        """What is expected of the rows where the black box was not asked about them."""
+        return self.levels
+
+    def changes(self, rows: np.ndarray, moved: MovedRows) -> np.ndarray:
+        """What g says of moves: g(moved) − g(row), for each move."""
+        by_unit, by_pair = self.parts(rows, moved)
+        return by_unit.sum(axis=1) + by_pair.sum(axis=1)
+
+    def parts(self, rows: np.ndarray, moved: MovedRows) -> tuple[np.ndarray, np.ndarray]:
+        """What each unit's curve adds to the answer to a move, and each pair beyond that: (moves, units or pairs)."""
+        ground = self.ground
+        by_unit = self._corrected(rows, moved.values)
+        by_pair = np.zeros((len(rows), len(ground.pairs)))
+        if ground.taught is not None:
+            own, cells = self._cells, ground.taught.cells(moved.values)
+            expected = ground.taught.unit_changes(own, rows, cells, ground.unit_of)
+            if len(ground.pairs):
+                both = ground.taught.pair_changes(own, rows, cells, ground.unit_of, ground.pairs)
+                first, second = ground.pairs.T
+                changed = (expected[:, first] != 0) | (expected[:, second] != 0) | (both != 0)
+                by_pair = np.where(changed & (both != 0), both - expected[:, first] - expected[:, second], 0.0)
+            by_unit += expected
+        return by_unit, by_pair
+
+    def curves(self, row: int) -> np.ndarray:
+        """What g changes by as each unit takes each of the values shown: (cells of ``ground.shown``,)."""
+        ground, shown = self.ground, self.ground.shown
+        n_cells, here = int(shown.starts[-1]), self.values[row]
+        found = np.zeros(n_cells)
+        moved = np.tile(here, (n_cells, 1))
+        for unit, members in enumerate(ground.units.members):
+            moved[shown.starts[unit] : shown.starts[unit + 1], members] = shown.values[unit]
+        rows = np.full(n_cells, row)
+        found += self._corrected(rows, moved).sum(axis=1)
+        if ground.taught is None:
+            return found
+        taught, cells = ground.taught, ground.taught.cells(moved)
+        curves = taught.curves(self._cells[[row]])[0]
+        for unit, members in enumerate(ground.units.members):
+            own = slice(shown.starts[unit], shown.starts[unit + 1])
+            if len(members) == 1:
+                column = int(members[0])
+                first, last = int(taught.starts[column]), int(taught.starts[column + 1]) - 1
+                at = cells[own, column]
+                found[own] += curves[np.where(at < 0, last, first + at)]
+            else:
+                found[own] += taught.unit_changes(self._cells, rows[own], cells[own], ground.unit_of)[:, unit]
+        return found
+
+    def contributions(self, table: Table) -> np.ndarray:
+        """What is lost on average when a column takes the reference rows' values: (rows, columns).
+
+        Columns that count as one share alike.
+        """
+        ground, n = self.ground, len(self.values)
+        lost = np.zeros((n, len(ground.units)))
+        here = self._grid_cells
+        starts = ground.grids.starts
+        for recorded in np.flatnonzero(ground.grids.sizes):
+            cells = slice(starts[recorded], starts[recorded + 1])
+            mean = (self.corrections[:, cells] * ground.grid_shares[cells]).sum(axis=1)
+            at = here[:, recorded]
+            own = self.corrections[np.arange(n), np.maximum(at, 0)] * ground.grid_shares[cells].sum()
+            lost[:, recorded] = np.where(at >= 0, own - mean, 0.0)
+        if ground.taught is not None:
+            lost -= self._mean_responses(ground.taught)
+        found = np.zeros((n, len(table.columns)))
+        for unit, members in enumerate(ground.units.members):
+            found[:, members] = lost[:, [unit]] / len(members)
+        return found
+
+    def _mean_responses(self, taught: TaughtModel) -> np.ndarray:
+        """What the taught model's answer changes by, on average, when a unit takes the reference rows' values."""
+        ground, n = self.ground, len(self.values)
+        found = np.zeros((n, len(ground.units)))
+        shares, several = ground.cell_shares, [len(members) > 1 for members in ground.units.members]
+        for block in blocks(n, max(1, CELLS_AT_ONCE // len(shares))):
+            # Not a matrix product: its rounding would depend on how many rows are explained together.
+            by_column = np.add.reduceat(taught.curves(self._cells[block]) * shares, taught.starts[:-1], axis=1)
+            for unit, members in enumerate(ground.units.members):
+                found[block, unit] = by_column[:, members[0]]
+        if any(several):
+            cells = ground.reference_cells[:JOINT_REFERENCE]
+            rows = np.repeat(np.arange(n), len(cells))
+            responses = taught.unit_changes(self._cells, rows, np.tile(cells, (n, 1)), ground.unit_of)
+            mean = responses.reshape(n, len(cells), -1).mean(axis=1)
+            found[:, several] = mean[:, several]
+        return found
+
+    def size(self) -> np.ndarray:
+        """How much the rows that speak correct: (rows,)."""
+        return np.sqrt((self.corrections**2).mean(axis=1)) if self.corrections.shape[1] else np.zeros(len(self.values))
+
+    def _corrected(self, rows: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """What the rows that speak add when each unit takes its new value: (moves, units)."""
+        if self.corrections.shape[1] == 0:
+            return np.zeros((len(rows), len(self.ground.units)))
+        here, there = self._grid_cells[rows], self.ground.grids.cells(self.ground.table, values)
+        known = (here >= 0) & (there >= 0) & (here != there)
+        line = rows[:, None]
+        return np.where(known, self.corrections[line, there] - self.corrections[line, here], 0.0)
+
+    @cached_property
+    def _cells(self) -> np.ndarray:
+        assert self.ground.taught is not None
+        return self.ground.taught.cells(self.values)
+
+    @cached_property
+    def _grid_cells(self) -> np.ndarray:
+        return self.ground.grids.cells(self.ground.table, self.values)
+
+
+@dataclass
+class CurveModel:
+    """Curves for each row, on the responses of the rows that speak for it."""
+
+    retriever: Retriever
+    ground: CurveGround
+    weights: ResponseWeights
+    _slots: dict[int, np.ndarray] = field(default_factory=dict, init=False, repr=False)
+
+    def rows_at_once(self, training: TrainingRows, memory_limit: float) -> int:
+        """As many as fit with their corrections and lines of features."""
+        a_row = 8 * (4 * len(self.ground.recorded.residual[0]) + 8 * training.features.shape[1] + 20 * self.most)
+        return int(max(1, min(SMALL_BLOCK, memory_limit * 2**30 // a_row)))
+
+    @property
+    def most(self) -> int:
+        """How many rows may speak for a row."""
+        return max(1, min(self.weights.n_candidates, len(self.ground.recorded)))
+
+    def near(self, training: TrainingRows, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The recorded rows that the forest finds near, by their places among them, and how near: (rows, most) both."""
+        n_recorded, kind = len(self.ground.recorded), self.weights.kind
+        if kind == "none" or n_recorded == 0:
+            return np.zeros((len(values), 1), dtype=np.int64), np.zeros((len(values), 1))
+        if kind != "forest":
+            chosen = np.arange(n_recorded)
+            if kind == "random":
+                chosen = np.random.default_rng(self.weights.seed).permutation(n_recorded)[: self.most]
+            others = training.group[self.ground.recorded.origin[chosen]] != training.group_of(values)[:, None]
+            return np.tile(chosen, (len(values), 1)), others.astype(np.float64)
+        index = self.retriever.marked_index or self.retriever.index
+        rows, proximity = self.retriever.nearest(training, values, self.most, index)
+        slots = self._slot_of(len(training))[rows]
+        return np.maximum(slots, 0), np.where(slots >= 0, proximity, 0.0)
+
+    def _slot_of(self, n_training: int) -> np.ndarray:
+        if n_training not in self._slots:
+            slots = np.full(n_training, -1, dtype=np.int64)
+            slots[self.ground.recorded.origin] = np.arange(len(self.ground.recorded))
+            self._slots = {n_training: slots}
+        return self._slots[n_training]
+
+    def shares(
+        self, training: TrainingRows, values: np.ndarray, slots: np.ndarray, proximity: np.ndarray
+    ) -> np.ndarray:
+        """How much each of them counts: (rows, most)."""
+        table, recorded = training.table, self.ground.recorded
+        return self.weights.shares(proximity, table.ranks(values), slots, recorded.ranks, table.is_category)
+
+    def fit(
+        self,
+        training: TrainingRows,
+        fallback: GlobalFit | None,  # noqa: ARG002 - the taught model is what is left when no row has weight
+        values: np.ndarray,
+        own: ColumnSystems | None = None,
+    ) -> CurveFits:
+        """The curves of one block of rows."""
+        if own is not None:
+            raise InputError("curves take questions of their own")
+        ground, recorded = self.ground, self.ground.recorded
+        slots, proximity = self.near(training, values)
+        shares = self.shares(training, values, slots, proximity)
+        corrections = np.zeros((len(values), recorded.residual.shape[1]))
+        _add_up(recorded.residual, slots, shares, corrections)
+        total = shares.sum(axis=1)
+        whole = shares / np.where(total > 0, total, 1.0)[:, None]
+        expected = np.full(len(values), training.overall_mean)
+        if ground.taught is not None:
+            expected = ground.taught.predict(values) + (shares * recorded.level[slots]).sum(axis=1)
+        elif len(recorded):
+            expected = np.where(total > 0, (whole * recorded.level[slots]).sum(axis=1), expected)
+        features = training.table.features(values)
+        empty = (shares > 0).sum(axis=1) < 2
+        origin = recorded.origin[slots]
+        told = around(
+            Heights(training.features.double().numpy(), training.outputs),
+            Near(origin, whole),
+            features,
+            np.zeros_like(features),
+            1.0,
+            False,
+        )
+        weights = _by_training_row(origin, shares, len(training))
+        return CurveFits(
+            features=features,
+            coefficients=np.zeros_like(features),
+            feature_means=told.feature_means,
+            feature_spread=told.feature_spread,
+            levels=expected,
+            reach=np.ones(len(values)),
+            residual_mean_square=(whole * recorded.residual_square[slots]).sum(axis=1),
+            spread_mean_square=(whole * recorded.change_square[slots]).sum(axis=1),
+            unknown=training.table.is_level & (told.feature_means <= 0),
+            empty=empty,
+            weights=weights,
+            slope_weights=weights,
+            scale=np.ones(len(values)),
+            ground=ground,
+            values=values,
+            corrections=corrections,
+        )
+
+    def standard_errors(self, training: TrainingRows, fits: LocalFits) -> np.ndarray:  # noqa: ARG002
+        """Curves have no coefficients."""
+        raise InputError("curves have no coefficients, so there are no intervals of them; see found.curves")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_slots": {}}
+
+
+def _by_training_row(origin: np.ndarray, shares: np.ndarray, n_training: int) -> sp.csr_array:
+    """(rows, candidates) → (rows, training rows), without those that do not speak."""
+    rows, candidates = np.nonzero(shares > 0)
+    found = sp.csr_array((shares[rows, candidates], (rows, origin[rows, candidates])), shape=(len(shares), n_training))
+    found.sum_duplicates()
+    found.sort_indices()
+    return found
+
+
+@in_parallel
+def _add_up(responses: np.ndarray, slots: np.ndarray, shares: np.ndarray, found: np.ndarray) -> None:
+    """Add up responses, (recorded rows, cells), of each row's candidates: (rows, cells)."""
+    for row in prange(len(slots)):
+        for candidate in range(slots.shape[1]):
+            share = shares[row, candidate]
+            if share > 0:
+                found[row] += share * responses[slots[row, candidate]]

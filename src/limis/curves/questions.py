@@ -1,0 +1,207 @@
+"""What the black box is asked at fit: about mixtures of training rows, and about rows as one unit takes other values.
+
+The rows whose responses are recorded are training rows of which some columns came from a near row: a black box that
+remembers its training rows answers for them as for no other, so none of their own points is read. Rows that are known
+to be new to the black box are recorded as they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from limis.changes import ask_moved
+from limis.curves.grids import Grids
+from limis.curves.taught import TaughtModel
+from limis.perturb import Moves, moved_frame, moved_values, near_rows
+from limis.progress import progress
+from limis.rows import TrainingRows
+
+MAX_QUESTIONS = 500_000
+MIXTURES, MIXTURES_A_ROW = 100_000, 50  # at most
+RECORDED_ROWS, FEWEST_RECORDED = 2_000, 500
+DONORS = 6_000  # rows in which near ones are looked for
+NEAR = 10  # nearest rows, of which one gives a copy some of its columns
+COPIED_SHARE = 0.2  # of the columns of a copy come from the near row, one at least
+AT_ONCE = 50_000  # questions in a batch
+
+
+@dataclass
+class Answers:
+    """Rows with what the black box says of them: one number each, and of several classes all."""
+
+    values: np.ndarray  # (rows, columns)
+    outputs: np.ndarray  # (rows,)
+    every: np.ndarray | None = None  # (rows, classes)
+
+    def __len__(self) -> int:
+        return len(self.outputs)
+
+    def divided(self, n: int) -> tuple[Answers, Answers]:
+        """All but the first n, and those."""
+        parts = [
+            Answers(self.values[own], self.outputs[own], None if self.every is None else self.every[own])
+            for own in (slice(n, None), slice(n))
+        ]
+        return parts[0], parts[1]
+
+    def of_class(self, place: int) -> Answers:
+        """The same with the outputs of one of several classes."""
+        assert self.every is not None
+        return Answers(self.values, self.every[:, place])
+
+
+@dataclass
+class Responses:
+    """What the black box said of some rows as each unit took the values of its grid, the others kept."""
+
+    origin: np.ndarray  # (rows,) the training row that each stands for
+    base: Answers  # the rows themselves
+    outputs: np.ndarray  # (rows, cells of all grids)
+    every: np.ndarray | None = None  # (rows, cells, classes)
+
+    def __len__(self) -> int:
+        return len(self.origin)
+
+    def of_class(self, place: int) -> Responses:
+        """The same with the answers for one of several classes."""
+        assert self.every is not None
+        return Responses(self.origin, self.base.of_class(place), self.every[:, :, place])
+
+
+def ask_mixtures(training: TrainingRows, max_questions: int, rng: np.random.Generator, show: bool = False) -> Answers:
+    """Ask about mixtures of two training rows; how much of each is in a mixture is itself drawn.
+
+    Half of the questions, at most, and not more than some for each training row.
+    """
+    n = min(MIXTURES, MIXTURES_A_ROW * len(training), max_questions // 2)
+    first, second = rng.integers(len(training), size=(2, n))
+    changed = rng.random((n, training.values.shape[1])) < rng.random((n, 1))
+    moves = Moves(first, second, changed)
+    every, outputs = _ask(training, training.frame, moves, "asking about mixtures", show)
+    return Answers(moved_values(training.values, training.values, moves), outputs, every)
+
+
+def ask_responses(
+    training: TrainingRows,
+    grids: Grids,
+    max_questions: int,
+    rng: np.random.Generator,
+    *,
+    fresh: np.ndarray | None = None,
+    show: bool = False,
+) -> Responses:
+    """Ask about the responses of some training rows, as many as there are questions for.
+
+    fresh : (training rows,) bool, rows that are new to the black box; they are asked about first, and as they are.
+    """
+    n_cells = int(grids.starts[-1])
+    n = min(RECORDED_ROWS, len(training), max_questions // (n_cells + 1))
+    origin = rng.permutation(len(training))
+    is_fresh = np.zeros(len(training), dtype=bool) if fresh is None else fresh
+    origin = np.sort(origin[np.argsort(~is_fresh[origin], kind="stable")][:n])
+    copied = _copies(training, origin, is_fresh[origin], rng)
+    frame = moved_frame(training.table, training.frame, training.frame, copied)
+    values = moved_values(training.values, training.values, copied)
+    every, outputs = _ask(training, frame, _standing(len(origin), values.shape[1]), "asking about rows", show)
+    base = Answers(values, outputs, every)
+    members = grids.units.matrix(values.shape[1])
+    unit = np.repeat(np.arange(len(grids.units)), grids.sizes)  # (cells,)
+    donors = np.concatenate([np.empty(0, dtype=np.int64), *grids.donors])
+    moves = Moves(np.repeat(np.arange(n), n_cells), np.tile(donors, n), np.tile(members[unit], (n, 1)))
+    every, outputs = _ask(training, frame, moves, "recording responses", show)
+    every = None if every is None else every.reshape(n, n_cells, -1)
+    return Responses(origin, base, outputs.reshape(n, n_cells), every)
+
+
+def standing_responses(
+    training: TrainingRows, grids: Grids, taught: TaughtModel, rng: np.random.Generator
+) -> Responses:
+    """Where there is no model to ask: what its stand-in says of some training rows, as they are."""
+    n = min(RECORDED_ROWS, len(training))
+    origin = np.sort(rng.permutation(len(training))[:n])
+    values = training.values[origin]
+    every = None if training.every is None else training.every[origin]
+    outputs = taught_responses(grids, taught, values)
+    shape = None if every is None else np.repeat(every[:, None], outputs.shape[1], axis=1)
+    return Responses(origin, Answers(values, taught.predict(values), every), outputs, shape)
+
+
+def recorded_units(grids: Grids, importance: np.ndarray, n_training: int, max_questions: int) -> np.ndarray:
+    """Which units' responses are recorded: all, or those that matter most where questions are few: (units,) bool."""
+    n_rows = min(FEWEST_RECORDED, n_training)
+    order = np.argsort(-importance, kind="stable")
+    affordable = np.cumsum(grids.sizes[order]) + 1 <= max_questions // max(1, n_rows)
+    kept = np.zeros(len(grids.units), dtype=bool)
+    kept[order[affordable]] = importance[order[affordable]] > 0
+    return kept
+
+
+def taught_responses(grids: Grids, taught: TaughtModel, values: np.ndarray) -> np.ndarray:
+    """What the taught model says of rows as each unit takes the values of its grid: (rows, cells)."""
+    found = np.empty((len(values), int(grids.starts[-1])))
+    own = taught.cells(values)
+    said = taught.predict_cells(own)
+    curves = taught.curves(own)
+    for unit, members in enumerate(grids.units.members):
+        cells = np.arange(grids.starts[unit], grids.starts[unit + 1])
+        if len(cells) == 0:
+            continue
+        whole = np.zeros((len(cells), values.shape[1]))
+        whole[:, members] = grids.values[unit]
+        new = taught.cells(whole)[:, members]  # (cells, columns of the unit)
+        if len(members) == 1:
+            place = np.where(new[:, 0] < 0, taught.starts[members[0] + 1] - 1, taught.starts[members[0]] + new[:, 0])
+            found[:, cells] = said[:, None] + curves[:, place]
+        else:
+            for cell, line in zip(cells, new, strict=True):
+                changed = own.copy()
+                changed[:, members] = line
+                found[:, cell] = taught.predict_cells(changed)
+    return found
+
+
+def _copies(training: TrainingRows, origin: np.ndarray, fresh: np.ndarray, rng: np.random.Generator) -> Moves:
+    """Of each row a few columns from one of its nearest rows, of which one differs; fresh rows stay as they are."""
+    table, values = training.table, training.values
+    pool = rng.permutation(training.distinct()[0])[:DONORS]
+    near = near_rows(table.ranks(values[origin]), table.ranks(values[pool]), table.is_category, NEAR + 1)
+    # One of them may equal the row itself: the next takes its place.
+    place = rng.integers(near.shape[1], size=len(origin))
+    equal = ~_differs(values, origin, pool[near[np.arange(len(origin)), place]]).any(axis=1)
+    place[equal] = (place[equal] + 1) % near.shape[1]
+    donors = pool[near[np.arange(len(origin)), place]]
+    differs = _differs(values, origin, donors)
+    changed = rng.random(differs.shape) < COPIED_SHARE
+    one = np.argmax(rng.random(differs.shape) * differs, axis=1)
+    changed[np.arange(len(origin)), one] = True
+    changed[fresh] = False
+    return Moves(origin, donors, changed)
+
+
+def _differs(values: np.ndarray, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Where rows and others, given by their places, hold other values: (rows, columns) bool."""
+    here, there = values[rows], values[others]
+    return (here != there) & ~(np.isnan(here) & np.isnan(there))
+
+
+def _standing(n: int, n_columns: int) -> Moves:
+    """Rows as they are."""
+    return Moves(np.arange(n), np.zeros(n, dtype=np.int64), np.zeros((n, n_columns), dtype=bool))
+
+
+def _ask(
+    training: TrainingRows, frame: pd.DataFrame, moves: Moves, words: str, show: bool
+) -> tuple[np.ndarray | None, np.ndarray]:
+    """What the black box says of moved rows, in batches, with progress; for all classes where there are several."""
+    found: list[tuple[Any, np.ndarray]] = []
+    with progress(len(moves), words, show) as bar:
+        for start in range(0, max(1, len(moves)), AT_ONCE):
+            part = moves.taken(slice(start, start + AT_ONCE))
+            found.append(ask_moved(training, frame, part))
+            bar.update(len(part))
+    every = None if found[0][0] is None else np.concatenate([part for part, _ in found])
+    return every, np.concatenate([part for _, part in found])

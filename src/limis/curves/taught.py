@@ -1,0 +1,144 @@
+"""The taught model: gradient boosting on the black box's own answers, a stand-in where the black box may not be asked.
+
+It is never the explanation. It says how the row differs from the training rows that speak for it, and it can be walked
+through for all single changes of a row at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from sklearn.ensemble import HistGradientBoostingRegressor
+from threadpoolctl import threadpool_limits
+
+from limis.curves.kernels import Trees, draw_curves, predict_cells, replace_pairs, replace_units
+from limis.table import Table
+
+N_TREES, LEAVES, LEARNING_RATE = 300, 63, 0.2
+PRIOR = 5.0  # rows' worth of trust that the overall mean gets in the mean answer of a level
+
+
+@dataclass
+class TaughtModel:
+    """Trees on numbers as they are and on categories in the order of their mean answer."""
+
+    trees: Trees
+    baseline: float
+    breaks: list[np.ndarray]  # for each column the thresholds of all trees, in order
+    level_order: list[np.ndarray]  # for each category the place of each level in its order; empty for numbers
+
+    @classmethod
+    def teach(
+        cls,
+        table: Table,
+        values: np.ndarray,
+        answers: np.ndarray,
+        seed: int,
+        *,
+        n_trees: int = N_TREES,
+        leaves: int = LEAVES,
+        learning_rate: float = LEARNING_RATE,
+        n_threads: int | None = None,
+    ) -> TaughtModel:
+        """Fit it to what the black box says of rows, given by their values: (rows, columns)."""
+        level_order = [
+            _order(values[:, j], answers, len(column.levels)) if column.is_category else np.empty(0)
+            for j, column in enumerate(table.columns)
+        ]
+        booster = HistGradientBoostingRegressor(
+            max_iter=n_trees,
+            max_leaf_nodes=leaves,
+            learning_rate=learning_rate,
+            early_stopping=False,
+            random_state=seed,
+        )
+        with threadpool_limits(n_threads, user_api="openmp"):
+            booster.fit(_inputs(values, level_order), answers)
+        # scikit-learn has no public way to its trees; a test compares what they say here and there.
+        nodes = [predictors[0].nodes for predictors in booster._predictors]  # noqa: SLF001
+        baseline = float(np.ravel(booster._baseline_prediction)[0])  # noqa: SLF001
+        starts = np.cumsum([0, *map(len, nodes)])
+        every = np.concatenate(nodes)
+        offset = np.repeat(starts[:-1], np.diff(starts))
+        is_leaf = every["is_leaf"].astype(bool)
+        column = np.where(is_leaf, -1, every["feature_idx"]).astype(np.int32)
+        threshold = every["num_threshold"]
+        breaks = [np.unique(threshold[column == j]) for j in range(values.shape[1])]
+        cell = np.zeros(len(every), dtype=np.int32)
+        for j, own in enumerate(breaks):
+            cell[column == j] = np.searchsorted(own, threshold[column == j])
+        trees = Trees(
+            roots=starts[:-1].astype(np.int64),
+            column=column,
+            cell=cell,
+            missing_left=every["missing_go_to_left"].astype(bool),
+            left=every["left"].astype(np.int64) + offset,
+            right=every["right"].astype(np.int64) + offset,
+            value=np.where(is_leaf, every["value"], 0.0),
+        )
+        return cls(trees, baseline, breaks, level_order)
+
+    def cells(self, values: np.ndarray) -> np.ndarray:
+        """For each value how many thresholds of its column are below it, -1 for missing ones: (rows, columns)."""
+        inputs = _inputs(values, self.level_order)
+        cells = np.empty(inputs.shape, dtype=np.int32)
+        for j, own in enumerate(self.breaks):
+            cells[:, j] = np.where(np.isnan(inputs[:, j]), -1, np.searchsorted(own, inputs[:, j]))
+        return cells
+
+    def predict(self, values: np.ndarray) -> np.ndarray:
+        """What it says of rows: (rows,)."""
+        return self.predict_cells(self.cells(values))
+
+    def predict_cells(self, cells: np.ndarray) -> np.ndarray:
+        """The same of rows given by their cells."""
+        found = np.full(len(cells), self.baseline)
+        predict_cells(self.trees, cells, found)
+        return found
+
+    def unit_changes(self, own: np.ndarray, rows: np.ndarray, cells: np.ndarray, unit_of: np.ndarray) -> np.ndarray:
+        """What its answer changes by when each unit alone takes the new cells: (questions, units)."""
+        found = np.zeros((len(rows), int(unit_of.max()) + 1))
+        replace_units(self.trees, own, rows, cells, unit_of, found)
+        return found
+
+    def pair_changes(
+        self, own: np.ndarray, rows: np.ndarray, cells: np.ndarray, unit_of: np.ndarray, pairs: np.ndarray
+    ) -> np.ndarray:
+        """What its answer changes by when both units of a pair take the new cells: (questions, pairs)."""
+        found = np.zeros((len(rows), len(pairs)))
+        if len(pairs):
+            replace_pairs(self.trees, own, rows, cells, unit_of, pairs, found)
+        return found
+
+    def curves(self, cells: np.ndarray) -> np.ndarray:
+        """Each row's response curves, one column's cells after another's, missing last in each: (rows, all cells)."""
+        found = np.zeros((len(cells), int(self.starts[-1])))
+        draw_curves(self.trees, cells, self.starts[:-1], np.diff(self.starts), found)
+        return found
+
+    @cached_property
+    def starts(self) -> np.ndarray:
+        """Where each column's cells begin in a line of `curves`: (columns + 1,)."""
+        return np.cumsum([0, *(len(own) + 2 for own in self.breaks)])
+
+
+def _order(codes: np.ndarray, answers: np.ndarray, n_levels: int) -> np.ndarray:
+    """The place of each level in the order of their mean answers: (levels,)."""
+    known = codes >= 0
+    codes, answers = codes[known].astype(np.int64), answers[known]
+    sums, counts = np.bincount(codes, weights=answers, minlength=n_levels), np.bincount(codes, minlength=n_levels)
+    means = (sums + PRIOR * answers.mean()) / (counts + PRIOR) if len(answers) else np.zeros(n_levels)
+    return np.argsort(np.argsort(means, kind="stable"), kind="stable").astype(np.float64)
+
+
+def _inputs(values: np.ndarray, level_order: list[np.ndarray]) -> np.ndarray:
+    """Values with categories as places in their order; a level never seen is missing."""
+    inputs = np.array(values, dtype=np.float64)
+    for j, order in enumerate(level_order):
+        if len(order):
+            codes = inputs[:, j].astype(np.int64)
+            inputs[:, j] = np.where(codes >= 0, order[np.maximum(codes, 0)], np.nan)
+    return inputs
