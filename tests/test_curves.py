@@ -10,6 +10,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 import limis
 from limis import InputError, LimisExplainer
 from limis.curves.grids import Grids
+from limis.curves.model import shared_out
 from limis.curves.taught import TaughtModel
 from limis.curves.weights import ResponseWeights
 from limis.fidelity.units import Units, find_units
@@ -343,6 +344,39 @@ def test_a_saved_explainer_says_the_same(explained, tmp_path):
     pd.testing.assert_frame_equal(again.contributions, found.contributions)
     pd.testing.assert_frame_equal(again.curves, found.curves)
     np.testing.assert_array_equal(again.weights.toarray(), found.weights.toarray())
+
+
+def test_questions_about_the_row_make_its_curves_the_models_own(explained):
+    explainer, rows, found = explained
+    asked = explainer.explain(rows, queries=200)
+    before, after = found.skill(random_state=5), asked.skill(random_state=5)
+    assert after > before
+    assert after > 0.97
+    np.testing.assert_array_equal(asked.local_predictions, found.local_predictions)
+    curve = asked[2].curve("children")
+    changed = pd.concat([rows.iloc[[2]]] * len(curve), ignore_index=True).assign(children=curve["value"].to_numpy())
+    np.testing.assert_allclose(curve["output"], score(changed), atol=1e-9)
+
+
+def test_what_many_units_miss_alike_is_not_counted_many_times():
+    alike, one = np.array([[1.0, 1.0, 1.0, 1.0]]), np.array([[0.0, 3.0, 0.0, 0.0]])
+    assert shared_out(alike).sum() == pytest.approx(1.0)
+    np.testing.assert_allclose(shared_out(one), one)
+    np.testing.assert_array_equal(shared_out(np.zeros((2, 3))), 0)
+
+
+@pytest.mark.parametrize("column", [None, "age", "city / code"])
+def test_curves_are_drawn(explained, column):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    _, _, found = explained
+    _, ax = plt.subplots()
+    assert found[0].plot("curves", ax, column=column) is ax
+    assert len(ax.lines) >= 3
+    axes = found[0].plot("curves", column=column)
+    assert np.size(axes) == (6 if column is None else 1)
+    plt.close("all")
+    with pytest.raises(InputError, match="plot_curves"):
+        found[0].plot("coefficients")
 
 
 def test_questions_stay_within_the_budget():

@@ -21,7 +21,8 @@ from limis.changes import RecordedChanges
 from limis.check import TOLERANCE
 from limis.class_explanations import ClassExplanations
 from limis.classes import class_model, leading_view, parts_of_classes, pooled, rename_classes
-from limis.curves.model import CurveModel
+from limis.curves.asking import ask_curves
+from limis.curves.model import CurveFits, CurveModel
 from limis.curves.questions import MAX_QUESTIONS
 from limis.errors import InputError
 from limis.explanation import Explanations
@@ -42,7 +43,7 @@ from limis.training.plans import plan_for
 from limis.training.terms import Term
 from limis.trees.fits import TreeModel
 from limis.two_scales import TwoScales
-from limis.walk import GlobalFit, LocalModel
+from limis.walk import GlobalFit, LocalFits, LocalModel
 
 if TYPE_CHECKING:
     from limis.bulk import BulkResult
@@ -528,10 +529,10 @@ class LimisExplainer(BaseEstimator):
             The black box's outputs on ``X``.
         queries : int, default=0
             How many more questions at most to ask the black box about each row: what it does when columns of the row
-            itself move to values of near rows, no more than five a column. Slopes then rest on these answers first:
-            they are those at the row, and lead astray further off, where the audit finds them worse than without
-            questions. The bound on their error is still the one of the explanation without questions, and their
-            intervals are not known.
+            itself take other values. Curves then pass through its answers, which are asked for where they are least
+            sure. Slopes rest on them first, no more than five a column: they are those at the row, and lead astray
+            further off, where the audit finds them worse than without questions. The bound on their error is still
+            the one of the explanation without questions, and their intervals are not known.
         """
         check_is_fitted(self, "training_")
         training = self.training_
@@ -548,10 +549,7 @@ class LimisExplainer(BaseEstimator):
         if queries:
             self._check_queries(queries)
             assert known is not None
-            told = ask_about(training, frame, values, known, queries)
-            informed = self._whole().fits(values, self.memory_limit, told)
-            # Slopes of the row itself tell nothing of the way from other rows to it: the prediction stays.
-            informed.levels += fits.predictions() - informed.predictions()
+            informed = self._informed(frame, values, known, fits, int(queries))
         return Explanations(
             training=training,
             frame=frame,
@@ -564,6 +562,18 @@ class LimisExplainer(BaseEstimator):
             local_model=self.local_model_ if informed is None else None,
             from_polars=is_polars(X),
         )
+
+    def _informed(
+        self, frame: pd.DataFrame, values: np.ndarray, known: np.ndarray, fits: LocalFits, queries: int
+    ) -> LocalFits:
+        """The same surrogates with the black box's answers to questions about the rows themselves."""
+        if isinstance(fits, CurveFits):
+            return ask_curves(self.training_, frame, known, fits, queries)
+        told = ask_about(self.training_, frame, values, known, queries)
+        informed = self._whole().fits(values, self.memory_limit, told)
+        # Slopes of the row itself tell nothing of the way from other rows to it: the prediction stays.
+        informed.levels += fits.predictions() - informed.predictions()
+        return informed
 
     def _explain_classes(
         self, frame: pd.DataFrame, values: np.ndarray, outputs: Any, queries: int, from_polars: bool
@@ -819,7 +829,7 @@ class LimisExplainer(BaseEstimator):
         if not self.training_.black_box.can_be_asked:
             raise InputError("queries need a model to ask; pass it to LimisExplainer, or to limis.load")
         if isinstance(self.local_model_, CurveModel):
-            raise InputError('queries are not folded into curves yet; use surrogate="ridge"')
+            return
         if isinstance(self.local_model_, TreeModel):
             raise InputError('queries are answers about slopes, which trees do not have; use surrogate="ridge"')
         if not isinstance(self.local_model_, TwoScales):

@@ -417,8 +417,8 @@ class Explanation:
     def plot(self, kind: Any = "contributions", ax: Any = None, **options: Any) -> Any:
         """Draw it with matplotlib; returns the axes, which are never shown.
 
-        ``kind`` is "contributions" (overall mean → neighbourhood → local prediction), "coefficients", "tree",
-        "training_rows" or "weights"; ``options`` are those of `limis.plots`, such as ``k`` or ``against``.
+        ``kind`` is "contributions" (overall mean → neighbourhood → local prediction), "coefficients", "curves",
+        "tree", "training_rows" or "weights"; ``options`` are those of `limis.plots`, such as ``k`` or ``against``.
         """
         from limis.plots import draw_one
 

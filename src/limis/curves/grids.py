@@ -75,6 +75,15 @@ class Grids:
             found[:, unit] = np.where(least < limit, self.starts[unit] + nearest, -1)
         return found
 
+    def holds(self, values: np.ndarray, cells: np.ndarray) -> np.ndarray:
+        """Whether the cells, (rows, units), are the units' very values: (rows, units) bool."""
+        found = np.zeros(cells.shape, dtype=bool)
+        for unit, (members, own) in enumerate(zip(self.units.members, self.values, strict=True)):
+            known = np.flatnonzero(cells[:, unit] >= 0)
+            here, there = values[known][:, members], own[cells[known, unit] - self.starts[unit]]
+            found[known, unit] = ((here == there) | (np.isnan(here) & np.isnan(there))).all(axis=1)
+        return found
+
 
 def _spread(table: Table, members: np.ndarray, values: np.ndarray, most: int) -> np.ndarray:
     """Places of rows that hold the values held most and, of numbers with more values, some spread evenly."""

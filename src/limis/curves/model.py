@@ -46,6 +46,7 @@ class RecordedRows(Shared):
     residual: np.ndarray  # (rows, cells) f − taught, as each unit takes the values of its grid
     residual_square: np.ndarray  # (rows,) mean square of the changes that the taught model did not foresee
     change_square: np.ndarray  # (rows,) mean square of the changes themselves
+    _features: np.ndarray | None = field(default=None, init=False, repr=False)
 
     @classmethod
     def of(cls, table: Table, grids: Grids, taught: TaughtModel | None, responses: Responses) -> RecordedRows:
@@ -66,6 +67,12 @@ class RecordedRows(Shared):
 
     def __len__(self) -> int:
         return len(self.origin)
+
+    def features(self, table: Table) -> np.ndarray:
+        """What ridges would see of the rows, worked out once: (rows, features)."""
+        if self._features is None:
+            self._features = table.features(self.values)
+        return self._features
 
 
 def _mean_square(responses: np.ndarray, grids: Grids) -> np.ndarray:
@@ -130,6 +137,7 @@ class CurveFits(LocalFits):
     ground: CurveGround
     values: np.ndarray  # (rows, columns)
     corrections: np.ndarray  # (rows, cells) what the rows that speak add to the taught model's responses
+    answers: np.ndarray  # (rows,) of `limis.curves.asking.RowAnswers`; None where nothing was asked about the row
 
     @property
     def has_coefficients(self) -> bool:
@@ -164,7 +172,23 @@ class CurveFits(LocalFits):
                 changed = (expected[:, first] != 0) | (expected[:, second] != 0) | (both != 0)
                 by_pair = np.where(changed & (both != 0), both - expected[:, first] - expected[:, second], 0.0)
             by_unit += expected
-        return by_unit, by_pair
+        return by_unit + shared_out(self._answered(rows, moved.values)), by_pair
+
+    def _answered(self, rows: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """What the black box's answers about the rows themselves add when each unit takes its new value."""
+        found = np.zeros((len(rows), len(self.ground.units)))
+        asked = [row for row in np.unique(rows).tolist() if self.answers[row] is not None]
+        if not asked:
+            return found
+        ranks, cells = self.ground.table.ranks(values), self.ground.shown.cells(self.ground.table, values)
+        exact = self.ground.shown.holds(values, cells)
+        here = self.values[rows]
+        same = (values == here) | (np.isnan(values) & np.isnan(here))
+        for row in asked:
+            mine = np.flatnonzero(rows == row)
+            found[mine] = self.answers[row].missed(self.ground, ranks[mine], np.where(exact[mine], cells[mine], -1))
+        stays = np.stack([same[:, members].all(axis=1) for members in self.ground.units.members], axis=1)
+        return np.where(stays, 0.0, found)
 
     def curves(self, row: int) -> np.ndarray:
         """What g changes by as each unit takes each of the values shown: (cells of ``ground.shown``,)."""
@@ -175,7 +199,7 @@ class CurveFits(LocalFits):
         for unit, members in enumerate(ground.units.members):
             moved[shown.starts[unit] : shown.starts[unit + 1], members] = shown.values[unit]
         rows = np.full(n_cells, row)
-        found += self._corrected(rows, moved).sum(axis=1)
+        found += (self._corrected(rows, moved) + self._answered(rows, moved)).sum(axis=1)
         if ground.taught is None:
             return found
         taught, cells = ground.taught, ground.taught.cells(moved)
@@ -329,8 +353,8 @@ class CurveModel:
         empty = (shares > 0).sum(axis=1) < 2
         origin = recorded.origin[slots]
         told = around(
-            Heights(training.features.double().numpy(), training.outputs),
-            Near(origin, whole),
+            Heights(recorded.features(training.table), recorded.level),
+            Near(slots, whole),
             features,
             np.zeros_like(features),
             1.0,
@@ -354,6 +378,7 @@ class CurveModel:
             ground=ground,
             values=values,
             corrections=corrections,
+            answers=np.full(len(values), None, dtype=object),
         )
 
     def standard_errors(self, training: TrainingRows, fits: LocalFits) -> np.ndarray:  # noqa: ARG002
@@ -362,6 +387,17 @@ class CurveModel:
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_slots": {}}
+
+
+def shared_out(missed: np.ndarray) -> np.ndarray:
+    """What single changes were seen to miss, as it counts when several units change at once: (moves, units).
+
+    Much of it is the same for all of them: whichever unit changes, the row leaves what was special about it. So many
+    alike count as their mean, and one alone, or one that is far larger than the others, as it is.
+    """
+    size, square = np.abs(missed).sum(axis=1), (missed**2).sum(axis=1)
+    alike = np.divide(size**2, square, out=np.ones(len(missed)), where=square > 0)
+    return missed / alike[:, None]
 
 
 def _by_training_row(origin: np.ndarray, shares: np.ndarray, n_training: int) -> sp.csr_array:

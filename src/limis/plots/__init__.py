@@ -2,6 +2,7 @@
 
 from limis.plots.coefficients import plot_coefficients
 from limis.plots.contributions import plot_contributions
+from limis.plots.curves import plot_curves
 from limis.plots.fidelity import plot_fidelity
 from limis.plots.kinds import draw_many, draw_one
 from limis.plots.learning import plot_learning, plot_penalties
@@ -16,6 +17,7 @@ __all__ = [
     "draw_one",
     "plot_coefficients",
     "plot_contributions",
+    "plot_curves",
     "plot_fidelity",
     "plot_global",
     "plot_learning",

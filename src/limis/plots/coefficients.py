@@ -65,7 +65,9 @@ def plot_coefficients(explanation: Explanation, ax: Axes | None = None) -> Axes:
     """
     one = one_row(explanation, "plot_coefficients")
     if not one.all.fits.has_coefficients:
-        cure = "draw its tree: plot_tree" if one.all.fits.has_rules else "draw what it rests on: plot_training_rows"
+        cure = "draw what it rests on: plot_training_rows"
+        if one.all.fits.has_rules or one.all.fits.has_curves:
+            cure = "draw its tree: plot_tree" if one.all.fits.has_rules else "draw its curves: plot_curves"
         raise InputError(f"this local model has no coefficients; {cure}")
     ends = _ends(one)
     known, others_unknown = _lines(one, ends)

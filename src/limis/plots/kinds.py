@@ -10,6 +10,7 @@ from limis.errors import InputError
 from limis.explanation import Explanation, Explanations
 from limis.plots.coefficients import plot_coefficients
 from limis.plots.contributions import plot_contributions
+from limis.plots.curves import plot_curves
 from limis.plots.fidelity import plot_fidelity
 from limis.plots.overview import KINDS, plot_global
 from limis.plots.training_rows import plot_training_rows
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 OF_ONE: dict[str, Callable[..., Any]] = {
     "contributions": plot_contributions,
     "coefficients": plot_coefficients,
+    "curves": plot_curves,
     "tree": plot_tree,
     "training_rows": plot_training_rows,
     "weights": plot_weights,

@@ -65,4 +65,6 @@ def versions(model: Any = None) -> str:
 def _local_models(found: Explanations) -> str:
     if found.fits.has_rules:
         return "a shallow tree for each row"
+    if found.fits.has_curves:
+        return "response curves for each row"
     return "a linear model for each row" if found.fits.has_coefficients else "a small model for each row"
