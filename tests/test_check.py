@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from limis import LimisExplainer
-from limis.check import conformal_quantile, errors_on_changes
+from limis.check import errors_on_changes
+from limis.metrics.conformal import conformal_quantile
 from limis.training import ProbeRows
 
 

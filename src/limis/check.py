@@ -11,6 +11,7 @@ import pandas as pd
 from sklearn.linear_model import Ridge
 
 from limis.columns import UNKNOWN
+from limis.metrics.conformal import conformal_quantile
 from limis.table import Table
 from limis.training.probes import ProbeRows
 from limis.walk import LocalFits
@@ -113,21 +114,6 @@ def errors_on_changes(table: Table, fits: LocalFits, probes: ProbeRows) -> tuple
     sums = np.bincount(rows, weights=missed**2, minlength=len(probes))
     with np.errstate(invalid="ignore"):
         return np.sqrt(sums / np.where(counts, counts, np.nan)), np.flatnonzero(counts)
-
-
-def conformal_quantile(scores: np.ndarray, coverage: float) -> float:
-    """The smallest score that bounds a new one with the given probability; infinite when there are too few.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> float(conformal_quantile(np.arange(1.0, 100.0), 0.95))
-    95.0
-    >>> float(conformal_quantile(np.arange(1.0, 10.0), 0.95))
-    inf
-    """
-    rank = int(np.ceil((len(scores) + 1) * coverage))
-    return float(np.sort(scores)[rank - 1]) if rank <= len(scores) else float("inf")
 
 
 def effective_rows(fits: LocalFits) -> np.ndarray:

@@ -173,10 +173,12 @@ class Explanations(DrawsItself):
 
     @cached_property
     def curves(self) -> pd.DataFrame:
-        """What the model would say with other values, one column changed at a time: row, column, value, output.
+        """What the model would say with other values, one column changed at a time.
 
-        The values are those that training rows hold most, and some spread evenly; columns that determine one another
-        change together, under a common name.
+        Row, column, value, output, low and high, change, and whether the value is the row's own. The values are those
+        that training rows hold most, and some spread evenly; columns that determine one another change together, under
+        a common name. Low and high are the ends of intervals that hold for 95% of changes, near and far; they are not
+        known where questions were asked about the row.
         """
         return pd.concat([one.curve_frame() for one in self], ignore_index=True)
 

@@ -8,6 +8,8 @@ import numpy as np
 
 from limis.changes import ColumnSystems
 from limis.check import ChangeBound
+from limis.curves.intervals import CurveIntervals
+from limis.curves.model import CurveFits, CurveModel
 from limis.progress import progress
 from limis.rows import TrainingRows
 from limis.training.choose import judge
@@ -53,6 +55,10 @@ class OneOutput:
         self.nse = judge(training.table, fits, measuring.rows)["nse"]
         found = {name: judge(training.table, fits, part)["skill"] for name, part in measuring.by_range.items()}
         self.skills = {name: skill for name, skill in found.items() if skill is not None}
+        if can_be_asked and isinstance(self.local_model, CurveModel) and isinstance(fits, CurveFits):
+            known = [part.asked for part in measuring.by_range.values() if part.asked is not None]
+            asked = [(one.rows, one.moved(training.table), one.changes) for one in known]
+            self.local_model.intervals.learned = CurveIntervals.learn(fits, asked, training.unit, rng)
         if can_be_asked:
             promised = measuring.promised
             self.bound = ChangeBound.learn(training.table, fits, promised, training.unit, rng, measuring.promised_range)

@@ -62,7 +62,7 @@ def ask_curves(
 ) -> CurveFits:
     """The same curves with the black box's answers about each row, at most so many questions a row."""
     ground = fits.ground
-    energy = _doubt(ground, fits)
+    energy = fits.doubt()
     own_cells = ground.shown.cells(ground.table, fits.values)
     rows, cells = [], []
     for row in range(len(fits.values)):
@@ -112,27 +112,6 @@ def _row_answers(
             known_cells = mine
         cells |= dict(zip(cell[known_cells].tolist(), missed[known_cells].tolist(), strict=True))
     return RowAnswers(numbers, cells)
-
-
-def _doubt(ground: CurveGround, fits: CurveFits) -> np.ndarray:
-    """How much the curves of each unit miss among the rows that speak, or among all where none does: (rows, units)."""
-    recorded, grids = ground.recorded, ground.grids
-    by_unit = np.zeros((len(recorded), len(ground.units)))
-    for unit in np.flatnonzero(grids.sizes):
-        by_unit[:, unit] = recorded.residual[:, grids.starts[unit] : grids.starts[unit + 1]].var(axis=1)
-    overall = by_unit.mean(axis=0) if len(recorded) else np.ones(len(ground.units))
-    overall = np.maximum(overall, 1e-6 * max(overall.max(initial=0.0), 1e-300))  # none is quite sure
-    slot = np.zeros(fits.weights.shape[1], dtype=np.int64)
-    slot[recorded.origin] = np.arange(len(recorded))
-    found = np.tile(overall, (len(fits.values), 1))
-    weights = fits.weights
-    for row in range(len(found)):
-        line = slice(weights.indptr[row], weights.indptr[row + 1])
-        share = weights.data[line]
-        if len(share):
-            here = (share[:, None] * by_unit[slot[weights.indices[line]]]).sum(axis=0) / share.sum()
-            found[row] = (here + overall) / 2
-    return found
 
 
 def _choose(ground: CurveGround, energy: np.ndarray, own: np.ndarray, n: int) -> np.ndarray:

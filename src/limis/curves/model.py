@@ -18,6 +18,7 @@ from numba import prange
 from limis.around import Heights, Near, around
 from limis.changes import ColumnSystems
 from limis.curves.grids import Grids
+from limis.curves.intervals import CurveIntervals
 from limis.curves.questions import Responses, taught_responses
 from limis.curves.taught import TaughtModel
 from limis.curves.weights import ResponseWeights
@@ -86,6 +87,13 @@ def _mean_square(responses: np.ndarray, grids: Grids) -> np.ndarray:
 
 
 @dataclass(eq=False)
+class Intervals(Shared):
+    """How far curves may be off, once that was learned."""
+
+    learned: CurveIntervals | None = None
+
+
+@dataclass(eq=False)
 class CurveGround(Shared):
     """What the curves of all rows are drawn from."""
 
@@ -119,6 +127,16 @@ class CurveGround(Shared):
         return np.bincount(cells[cells >= 0], minlength=int(self.grids.starts[-1])) / len(cells)
 
     @cached_property
+    def recorded_doubt(self) -> tuple[np.ndarray, np.ndarray]:
+        """Mean square of what was missed of each unit's responses: by recorded row, and by unit over all of them."""
+        by_unit = np.zeros((len(self.recorded), len(self.units)))
+        for unit in np.flatnonzero(self.grids.sizes):
+            cells = slice(self.grids.starts[unit], self.grids.starts[unit + 1])
+            by_unit[:, unit] = self.recorded.residual[:, cells].var(axis=1)
+        overall = by_unit.mean(axis=0) if len(self.recorded) else np.ones(len(self.units))
+        return by_unit, np.maximum(overall, 1e-6 * max(overall.max(initial=0.0), 1e-300))  # none is quite sure
+
+    @cached_property
     def unit_of(self) -> np.ndarray:
         """The unit of each column: (columns,)."""
         found = np.empty(len(self.table.columns), dtype=np.int64)
@@ -137,6 +155,7 @@ class CurveFits(LocalFits):
     ground: CurveGround
     values: np.ndarray  # (rows, columns)
     corrections: np.ndarray  # (rows, cells) what the rows that speak add to the taught model's responses
+    intervals: Intervals
     answers: np.ndarray  # (rows,) of `limis.curves.asking.RowAnswers`; None where nothing was asked about the row
 
     @property
@@ -182,13 +201,10 @@ class CurveFits(LocalFits):
             return found
         ranks, cells = self.ground.table.ranks(values), self.ground.shown.cells(self.ground.table, values)
         exact = self.ground.shown.holds(values, cells)
-        here = self.values[rows]
-        same = (values == here) | (np.isnan(values) & np.isnan(here))
         for row in asked:
             mine = np.flatnonzero(rows == row)
             found[mine] = self.answers[row].missed(self.ground, ranks[mine], np.where(exact[mine], cells[mine], -1))
-        stays = np.stack([same[:, members].all(axis=1) for members in self.ground.units.members], axis=1)
-        return np.where(stays, 0.0, found)
+        return np.where(self.changed_units(rows, values), found, 0.0)
 
     def curves(self, row: int) -> np.ndarray:
         """What g changes by as each unit takes each of the values shown: (cells of ``ground.shown``,)."""
@@ -255,6 +271,38 @@ class CurveFits(LocalFits):
             found[:, several] = mean[:, several]
         return found
 
+    def changed_units(self, rows: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """Which units hold other values than the rows do: (moves, units) bool."""
+        here = self.values[rows]
+        same = (values == here) | (np.isnan(values) & np.isnan(here))
+        return np.stack([~same[:, members].all(axis=1) for members in self.ground.units.members], axis=1)
+
+    def doubt(self) -> np.ndarray:
+        """Mean square of what the taught model missed of each unit's responses, among the rows that speak.
+
+        (rows, units); half of it is what it missed among all rows.
+        """
+        by_unit, overall = self.ground.recorded_doubt
+        slot = np.zeros(self.weights.shape[1], dtype=np.int64)
+        slot[self.ground.recorded.origin] = np.arange(len(self.ground.recorded))
+        found = np.tile(overall, (len(self.values), 1))
+        weights = self.weights
+        for row in np.flatnonzero(np.diff(weights.indptr)):
+            line = slice(weights.indptr[row], weights.indptr[row + 1])
+            share = weights.data[line]
+            here = (share[:, None] * by_unit[slot[weights.indices[line]]]).sum(axis=0) / share.sum()
+            found[row] = (here + overall) / 2
+        return found
+
+    def half_widths(self, row: int, changes: np.ndarray) -> np.ndarray:
+        """How far a row's curves may be off at each of the values shown; NaN where that is not known."""
+        shown = self.ground.shown
+        if self.intervals.learned is None or self.answers[row] is not None:
+            return np.full(len(changes), np.nan)
+        units = np.repeat(np.arange(len(shown.units)), shown.sizes)
+        doubt = self.part(np.array([row])).doubt()
+        return self.intervals.learned.half_widths(doubt, np.zeros(len(units), dtype=np.int64), units, changes)
+
     def size(self) -> np.ndarray:
         """How much the rows that speak correct: (rows,)."""
         return np.sqrt((self.corrections**2).mean(axis=1)) if self.corrections.shape[1] else np.zeros(len(self.values))
@@ -285,6 +333,7 @@ class CurveModel:
     retriever: Retriever
     ground: CurveGround
     weights: ResponseWeights
+    intervals: Intervals = field(default_factory=Intervals)
     _slots: dict[int, np.ndarray] = field(default_factory=dict, init=False, repr=False)
 
     def rows_at_once(self, training: TrainingRows, memory_limit: float) -> int:
@@ -378,6 +427,7 @@ class CurveModel:
             ground=ground,
             values=values,
             corrections=corrections,
+            intervals=self.intervals,
             answers=np.full(len(values), None, dtype=object),
         )
 

@@ -15,18 +15,20 @@ if TYPE_CHECKING:
 
 
 def curve_frame(one: Explanation) -> pd.DataFrame:
-    """All curves of a row: row, column, value, output, change, and whether the value is the row's own.
+    """All curves of a row: row, column, value, output, its interval, change, and whether the value is the row's own.
 
     Numbers come in their order, categories in that of how often they are held. The row's own value is among them.
     """
     fits, training = cast(CurveFits, one.all.fits), one.all.training
     ground, here = fits.ground, fits.values[one.row]
     shown, changes = ground.shown, fits.curves(one.row)
+    widths = fits.half_widths(one.row, changes)
     lines: list[dict[str, Any]] = []
     for unit, members in enumerate(ground.units.members):
         columns = [training.table.columns[j] for j in members]
         values = np.vstack([shown.values[unit], here[members]])
-        said = np.append(changes[shown.starts[unit] : shown.starts[unit + 1]], 0.0)
+        cells_shown = slice(shown.starts[unit], shown.starts[unit + 1])
+        said, half = np.append(changes[cells_shown], 0.0), np.append(widths[cells_shown], 0.0)
         cells = [_cell(columns, training.frame, int(donor)) for donor in shown.donors[unit]]
         cells.append(_cell(columns, one.all.frame, one.row))
         own = ((values == values[-1]) | (np.isnan(values) & np.isnan(values[-1]))).all(axis=1)
@@ -35,13 +37,22 @@ def curve_frame(one: Explanation) -> pd.DataFrame:
         if not columns[0].is_category:
             kept = kept[np.argsort(values[kept, 0], kind="stable")]
         lines += [
-            {"column": ground.units.names[unit], "value": cells[place], "change": said[place], "own": bool(own[place])}
+            {
+                "column": ground.units.names[unit],
+                "value": cells[place],
+                "change": said[place],
+                "half": half[place],
+                "own": bool(own[place]),
+            }
             for place in kept
         ]
-    found = pd.DataFrame(lines, columns=["column", "value", "change", "own"])
+    found = pd.DataFrame(lines, columns=["column", "value", "change", "half", "own"])
     found.insert(0, "row", [one.label] * len(found))
-    found.insert(3, "output", one.local_prediction + found["change"])
-    return found
+    output = one.local_prediction + found["change"]
+    found.insert(3, "output", output)
+    found.insert(4, "low", output - found["half"])
+    found.insert(5, "high", output + found["half"])
+    return found.drop(columns="half")
 
 
 def _cell(columns: list[Column], frame: pd.DataFrame, row: int) -> Any:

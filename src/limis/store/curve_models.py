@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from limis.curves.grids import Grids
+from limis.curves.intervals import CurveIntervals
 from limis.curves.kernels import Trees
 from limis.curves.model import CurveGround, CurveModel, RecordedRows
 from limis.curves.taught import TaughtModel
@@ -30,7 +31,9 @@ def pack_curves(model: CurveModel) -> tuple[dict[str, Any], Arrays]:
     arrays |= _pack_lists("grids", ground.grids.donors) | _pack_lists("shown", ground.shown.donors)
     weights = asdict(model.weights)
     del weights["price"]
+    learned = model.intervals.learned
     described: dict[str, Any] = {"weights": weights, "unit_names": ground.units.names, "baseline": None}
+    described["intervals"] = None if learned is None else {**asdict(learned), "slopes": learned.slopes.tolist()}
     if ground.taught is not None:
         described["baseline"] = ground.taught.baseline
         arrays |= {f"taught.{name}": part for name, part in ground.taught.trees._asdict().items()}
@@ -55,7 +58,14 @@ def unpack_curves(options: dict[str, Any], arrays: Arrays, training: TrainingRow
     if weights.price.shape != (len(table.columns),):
         raise ValueError("the prices are not those of the columns")
     ground = CurveGround(table, units, grids, taught, recorded, pairs, shown, arrays["reference"])
-    return CurveModel(retriever, ground, weights)
+    model = CurveModel(retriever, ground, weights)
+    if options["intervals"] is not None:
+        known = dict(options["intervals"])
+        slopes = np.array(known.pop("slopes"), dtype=np.float64)
+        if slopes.shape != (3,):
+            raise ValueError("the intervals are not those of curves")
+        model.intervals.learned = CurveIntervals(slopes=slopes, **checked(CurveIntervals, known))
+    return model
 
 
 def _unpack_recorded(arrays: Arrays, training: TrainingRows, n_cells: int) -> RecordedRows:

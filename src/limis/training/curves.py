@@ -10,7 +10,7 @@ import pandas as pd
 
 from limis.curves.grids import Grids
 from limis.curves.learning import CurveObjective, LearningCurve, Lessons, train
-from limis.curves.model import CurveGround, CurveModel, RecordedRows
+from limis.curves.model import CurveGround, CurveModel, Intervals, RecordedRows
 from limis.curves.pairs import importance, leading_pairs
 from limis.curves.questions import Answers, Responses, ask_mixtures, ask_responses, recorded_units, standing_responses
 from limis.curves.taught import TaughtModel
@@ -72,7 +72,7 @@ class FittedCurves:
             mixtures = None if self.mixtures is None else self.mixtures.of_class(place)
             taught = _teach(training, mixtures, self.seed, self.n_threads)
         recorded = RecordedRows.of(training.table, ground.grids, taught, responses)
-        return replace(self.model, ground=replace(ground, taught=taught, recorded=recorded))
+        return replace(self.model, ground=replace(ground, taught=taught, recorded=recorded), intervals=Intervals())
 
 
 def fit_curves(
