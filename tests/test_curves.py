@@ -312,29 +312,77 @@ def test_without_a_model_they_are_of_a_stand_in_and_never_trusted():
     assert np.isfinite(found.curves["output"]).all()
 
 
-def test_several_classes_have_curves_each():
-    frame = people(400)
+class ThreeClasses:
+    """A classifier whose classes have different levels."""
 
-    def classes(rows):
+    classes_ = np.array(["a", "b", "c"])
+
+    def predict_proba(self, rows):
         logits = np.column_stack([score(rows), rows["age"] / 20, np.ones(len(rows))])
         return np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
 
-    class Model:
-        classes_ = np.array(["a", "b", "c"])
+    def predict(self, rows):
+        return self.classes_[self.predict_proba(rows).argmax(axis=1)]
 
-        def predict_proba(self, rows):
-            return classes(rows)
 
-        def predict(self, rows):
-            return self.classes_[classes(rows).argmax(axis=1)]
-
-    explainer = LimisExplainer(Model(), **FEW).fit(frame)
-    found = explainer.explain(people(6, seed=4))
+def test_several_classes_have_curves_each_and_are_saved_with_them(tmp_path):
+    explainer = LimisExplainer(ThreeClasses(), **FEW).fit(people(400))
+    rows = people(6, seed=4)
+    found = explainer.explain(rows)
     assert explainer.skill_ > 0.8
     outputs = found.model_outputs.to_numpy()
-    for place, part in enumerate(found.parts):
+    explainer.save(tmp_path / "classes.limis")
+    again = limis.load(tmp_path / "classes.limis", model=ThreeClasses()).explain(rows)
+    for place, (part, loaded) in enumerate(zip(found.parts, again.parts, strict=True)):
         np.testing.assert_allclose(part.local_predictions, outputs[:, place])
         assert part[0].curve("age")["change"].abs().max() > 0
+        np.testing.assert_array_equal(part.fits.predictions(), loaded.fits.predictions())
+        pd.testing.assert_frame_equal(part.curves, loaded.curves)
+
+
+def test_labels_of_several_classes_are_explained_by_a_stand_in():
+    frame = people(300)
+    labels = np.array(["low", "mid", "high"])[np.digitize(score(frame), [1.5, 3.0])]
+    found = LimisExplainer(**FEW).fit(frame, labels).explain(people(20, seed=4))
+    for part in found.parts:
+        said = np.ptp(part.fits.ground.taught.curves(part.fits._cells), axis=1)
+        reach = part.curves.groupby("row")["change"].agg(np.ptp)
+        assert reach.median() > 0.5 * np.median(said)
+
+
+def test_where_no_row_speaks_the_curves_are_still_trusted_and_known():
+    explainer = LimisExplainer(lambda rows: rows[:, 0] * 2.0, weighting="none", **FEW)
+    X = np.random.default_rng(0).normal(size=(800, 2))
+    found = explainer.fit(X).explain(X[:20])
+    assert explainer.skill_ > 0.95
+    assert found.fidelity["trusted"].mean() > 0.5
+    assert (found.status == "").all(axis=None)
+
+
+def test_the_score_is_what_is_expected_without_asking(explained):
+    explainer, rows, _ = explained
+    assert 0.8 < explainer.score(rows) < 1.0
+
+
+@pytest.mark.parametrize("unit", [1e-40, 1e40, 1e120])
+def test_outputs_of_any_size_are_explained_alike(unit):
+    frame, rows = people(300), people(5, seed=2)
+    usual = LimisExplainer(score, **FEW).fit(frame).explain(rows)
+    other = LimisExplainer(lambda given: score(given) * unit, **FEW).fit(frame).explain(rows)
+    np.testing.assert_allclose(other.curves["change"] / unit, usual.curves["change"], atol=1e-2)
+
+
+def test_a_column_without_any_value_is_left_alone():
+    frame = people(200).assign(empty=np.nan)
+    found = LimisExplainer(score, **FEW).fit(frame).explain(frame.iloc[:3])
+    assert found[0].curve("empty")["change"].eq(0).all()
+
+
+def test_fresh_rows_with_strange_values_are_refused():
+    with pytest.raises(InputError, match="fresh_rows hold a value of 'city'"):
+        LimisExplainer(score, **FEW).fit(people(200), fresh_rows=people(5).assign(city="Lima"))
+    with pytest.raises(InputError, match="sample_weight is not used"):
+        LimisExplainer(score, **FEW).fit(people(200), sample_weight=np.ones(200))
 
 
 def test_a_saved_explainer_says_the_same(explained, tmp_path):
@@ -414,3 +462,5 @@ def test_a_table_with_one_column_and_a_constant_model_are_explained():
     assert np.isfinite(found.curves["output"]).all()
     flat = LimisExplainer(lambda rows: np.ones(len(rows)), **FEW).fit(X).explain(X[:3])
     assert flat.curves["change"].eq(0).all()
+    three = LimisExplainer(lambda rows: np.full((len(rows), 3), 1 / 3), output="probability", **FEW).fit(X)
+    assert three.explain(X[:2]).parts[0].curves["change"].eq(0).all()

@@ -17,10 +17,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from limis.any_surrogate import check_regressor
 from limis.blackbox import BlackBox, Output
+from limis.cell_types import in_type_of
 from limis.changes import RecordedChanges
 from limis.check import TOLERANCE
 from limis.class_explanations import ClassExplanations
 from limis.classes import class_model, leading_view, parts_of_classes, pooled, rename_classes
+from limis.columns import UNKNOWN
 from limis.curves.asking import ask_curves
 from limis.curves.model import CurveFits, CurveModel
 from limis.curves.questions import MAX_QUESTIONS
@@ -36,7 +38,7 @@ from limis.queries import ask_about
 from limis.rows import TrainingRows
 from limis.table import Table
 from limis.training import AnsweredRows, MeasuringRows, ProbeRows, TrainingLog, split_probes
-from limis.training.curves import CURVE_WEIGHTINGS, MOST_PROBES, CurveOptions, fit_curves
+from limis.training.curves import CURVE_WEIGHTINGS, MOST_PROBES, CurveOptions, check_curve_options, fit_curves
 from limis.training.fitting import TRAINED, WEIGHTINGS, FitOptions, Stage, check_device
 from limis.training.objectives import OBJECTIVES, Objective
 from limis.training.plans import plan_for
@@ -290,6 +292,8 @@ class LimisExplainer(BaseEstimator):
         """
         self._validate_params()
         self._check_trained_options()
+        if sample_weight is not None and isinstance(self.surrogate, str) and self.surrogate == "curves":
+            raise InputError('sample_weight is not used by curves; use surrogate="ridge" or "tree"')
         before = dict(self.__dict__)
         try:
             self._fit(X, y, outputs, probe_rows, probe_outputs, sample_weight, fresh_rows)
@@ -336,7 +340,7 @@ class LimisExplainer(BaseEstimator):
 
         fresh = None
         if fresh_rows is not None:
-            frame, known, fresh = self._with_fresh_rows(table, black_box, frame, known, fresh_rows, weight)
+            frame, known, fresh = self._with_fresh_rows(table, black_box, frame, known, fresh_rows)
         known, every = self._viewed(black_box, known)
         probe_known, probe_every = self._viewed(black_box, probe_known)
         self.training_ = TrainingRows(table, black_box, frame, table.values(frame), known, weight, every)
@@ -397,14 +401,20 @@ class LimisExplainer(BaseEstimator):
         frame: pd.DataFrame,
         known: np.ndarray,
         fresh_rows: Any,
-        weight: np.ndarray | None,
     ) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
         """The training rows with fresh ones after them, their outputs, and which of them are fresh."""
         if self.surrogate != "curves":
             raise InputError('fresh_rows are for curves; use surrogate="curves", or add them to X')
-        if weight is not None:
-            raise InputError("fresh_rows and sample_weight do not go together: leave one of them out")
+        if not black_box.can_be_asked:
+            raise InputError("fresh_rows need a model to ask; pass it to LimisExplainer")
         rows = table.read(fresh_rows)
+        strange = (table.values(rows) == UNKNOWN) & table.is_category
+        if strange.any():
+            name = table.names[int(np.argwhere(strange)[0][1])]
+            raise InputError(f"fresh_rows hold a value of {name!r} that no row of X has; leave such rows out")
+        rows = pd.DataFrame({name: in_type_of(rows[name], seen) for name, seen in frame.items()}, rows.index)
+        if isinstance(rows.index, pd.MultiIndex):
+            rows = rows.set_axis(rows.index.map(str))
         outputs = outputs_of(replace(black_box, view=None), rows, None, "fresh_rows")
         fresh = np.arange(len(frame) + len(rows)) >= len(frame)
         return pd.concat([frame, rows]), np.concatenate([known, outputs]), fresh
@@ -457,6 +467,8 @@ class LimisExplainer(BaseEstimator):
             check_regressor(self.surrogate)
         if self.surrogate == "curves":
             self._check_curve_options()
+            check_curve_options(self.weighting, self.objective)
+            check_device(self.device)
             return
         if self.weighting in CURVE_WEIGHTINGS and self.weighting not in WEIGHTINGS:
             raise InputError(f'weighting={self.weighting!r} is for curves; use surrogate="curves"')
@@ -472,7 +484,7 @@ class LimisExplainer(BaseEstimator):
         """Refuse what curves do not use."""
         given = self.get_params(deep=False)
         usual = {name: one.default for name, one in inspect.signature(type(self)).parameters.items()}
-        for name in ("reward", "selection_penalty", "inference", "jumps", "scaling", "max_depth"):
+        for name in ("reward", "selection_penalty", "inference", "jumps", "scaling", "max_depth", "time_budget"):
             if given[name] != usual[name]:
                 raise InputError(f'{name} is not used by curves; leave it out, or use surrogate="ridge" or "tree"')
 
@@ -817,11 +829,12 @@ class LimisExplainer(BaseEstimator):
         Of several classes, the errors and the variances of all are added up first.
         """
         found = self.explain(X, outputs=None if self.training_.black_box.can_be_asked else y)
+        # Not the local predictions: curves stand at what the black box says of the row.
         if isinstance(found, ClassExplanations):
             said = found.model_outputs.to_numpy()
-            missed = ((said - found.local_predictions.to_numpy()) ** 2).sum()
-            return float(1 - missed / ((said - said.mean(axis=0)) ** 2).sum())
-        return nse(found.model_outputs.to_numpy(), found.local_predictions.to_numpy())
+            expected = np.column_stack([part.fits.predictions() for part in found.parts])
+            return float(1 - ((said - expected) ** 2).sum() / ((said - said.mean(axis=0)) ** 2).sum())
+        return nse(found.model_outputs.to_numpy(), found.fits.predictions())
 
     def _check_queries(self, queries: Any) -> None:
         if isinstance(queries, bool) or not isinstance(queries, Integral) or queries < 0:

@@ -147,15 +147,15 @@ class Explanations(DrawsItself):
         On two scales a slope counts for as much of that way as slopes tell of the neighbourhood's own rows: where the
         model bends, one that is right at the row leads astray further off.
         Of a tree: how the answer moves at each split on the row's way, under the column split on.
-        Of curves: what is lost, on average, when the column takes the values of training rows; columns that determine
-        one another share alike, and so do the two sides of a pair.
+        Of curves: what is lost, on average, when the column alone takes the values of training rows; columns that
+        determine one another share alike. What pairs of columns do together is in none of them.
         """
         by_column = self.fits.contributions(self.training.table)
         return pd.DataFrame(by_column, index=self.index, columns=self.training.table.name_index.view())
 
     @property
     def base_values(self) -> pd.Series:
-        """The neighbourhood's mean output, where each telling of contributions starts; of curves, their mean."""
+        """The neighbourhood's mean output, where each telling of contributions starts; of curves, what these leave."""
         if self.fits.has_curves:
             return (self.local_predictions - self.contributions.sum(axis=1)).rename("base_value")
         return pd.Series(self.fits.levels, index=self.index, name="base_value")

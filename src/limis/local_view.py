@@ -43,6 +43,8 @@ def status(training: TrainingRows, values: np.ndarray, fits: LocalFits) -> np.nd
     """(rows, columns) of words: fixed here, unknown here, or nothing."""
     table = training.table
     result = np.full(values.shape, "", dtype=object)
+    if fits.has_curves:  # what other values would do was seen, whatever the rows that speak hold
+        return result
     overall = training.feature_deviation
     owner = table.feature_column
     for j, column in enumerate(table.columns):

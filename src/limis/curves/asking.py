@@ -64,6 +64,7 @@ def ask_curves(
     ground = fits.ground
     energy = fits.doubt()
     own_cells = ground.shown.cells(ground.table, fits.values)
+    own_cells = np.where(ground.shown.holds(fits.values, own_cells), own_cells, -1)
     rows, cells = [], []
     for row in range(len(fits.values)):
         chosen = _choose(ground, energy[row], own_cells[row], n_questions)
@@ -118,7 +119,7 @@ def _choose(ground: CurveGround, energy: np.ndarray, own: np.ndarray, n: int) ->
     """Cells to ask about: more of the units that are less sure, and in each spread over its values."""
     shown = ground.shown
     sizes = shown.sizes.copy()
-    sizes[own >= 0] -= 1  # the own value, or the one next to it, need not be asked about
+    sizes[own >= 0] -= 1  # the own value need not be asked about
     sizes = np.maximum(sizes, 0)
     wish = np.sqrt(energy) * (sizes > 0)
     counts = np.zeros(len(sizes), dtype=np.int64)

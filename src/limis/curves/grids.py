@@ -95,9 +95,10 @@ def _spread(table: Table, members: np.ndarray, values: np.ndarray, most: int) ->
     if len(first) <= most or table.is_category[members].all():
         return np.sort(by_count[:most])
     numbers = [j for j in members if not table.is_category[j]]
+    repeated = by_count[: int((counts > 1).sum())]
     order = np.argsort(values[:, numbers[0]], kind="stable")  # missing comes last
     order = order[: np.isfinite(values[:, numbers[0]]).sum()]
-    n_even = most // 2
-    even = order[((np.arange(n_even) + 0.5) / n_even * len(order)).astype(np.int64)] if len(order) else order
-    chosen = np.unique(np.concatenate([by_count[: most - n_even], even]))
+    n_even = most - min(most // 2, len(repeated))
+    even = order[np.linspace(0, len(order) - 1, n_even).round().astype(np.int64)] if len(order) else order
+    chosen = np.unique(np.concatenate([repeated[: most - n_even], even]))
     return chosen[~own.iloc[chosen].duplicated().to_numpy()]

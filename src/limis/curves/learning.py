@@ -17,7 +17,6 @@ from limis.curves.weights import ResponseWeights
 from limis.threads import one_thread
 
 CurveObjective = Literal["weighted", "rloo"]
-OBJECTIVES: tuple[CurveObjective, ...] = ("weighted", "rloo")
 STEPS, RATE, DRAWS = 200, 0.05, 8
 PATIENCE = 40
 VALIDATION = 0.25  # of the probe rows say when to stop
@@ -46,6 +45,11 @@ class Lessons:
     def skill_alone(self) -> float:
         """The same where no row speaks."""
         return 1 - float((self.worth * self.left**2).sum())
+
+    def standard(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """What is left, what is said and their worth, in units of what is left: single precision will do then."""
+        unit = float(np.sqrt(np.mean(self.left**2))) or 1.0
+        return self.left / unit, self.said / unit, self.worth * unit**2
 
     def part(self, chosen: np.ndarray) -> Lessons:
         """Those of some probe rows, (probe rows,) bool."""
@@ -144,8 +148,7 @@ class _Tensors:
         known = proximity > 0
         near = np.log(np.where(known, proximity / nearest, 1.0))
         left, said, worth, log_near, is_known, apart = (
-            torch.as_tensor(part, dtype=torch.float32)
-            for part in (lessons.left, lessons.said, lessons.worth, near, known, lessons.apart)
+            torch.as_tensor(part, dtype=torch.float32) for part in (*lessons.standard(), near, known, lessons.apart)
         )
         return cls(torch.as_tensor(lessons.rows), left, said, worth, log_near, is_known, apart)
 

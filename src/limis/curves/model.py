@@ -188,10 +188,16 @@ class CurveFits(LocalFits):
             if len(ground.pairs):
                 both = ground.taught.pair_changes(own, rows, cells, ground.unit_of, ground.pairs)
                 first, second = ground.pairs.T
-                changed = (expected[:, first] != 0) | (expected[:, second] != 0) | (both != 0)
-                by_pair = np.where(changed & (both != 0), both - expected[:, first] - expected[:, second], 0.0)
+                together = self._move_cells(rows, cells, ground.pairs)
+                by_pair = np.where(together, both - expected[:, first] - expected[:, second], 0.0)
             by_unit += expected
         return by_unit + shared_out(self._answered(rows, moved.values)), by_pair
+
+    def _move_cells(self, rows: np.ndarray, cells: np.ndarray, pairs: np.ndarray) -> np.ndarray:
+        """Whether both units of a pair move to other cells of the taught model: (moves, pairs) bool."""
+        moves = cells != self._cells[rows]
+        by_unit = np.stack([moves[:, members].any(axis=1) for members in self.ground.units.members], axis=1)
+        return by_unit[:, pairs[:, 0]] & by_unit[:, pairs[:, 1]]
 
     def _answered(self, rows: np.ndarray, values: np.ndarray) -> np.ndarray:
         """What the black box's answers about the rows themselves add when each unit takes its new value."""
@@ -399,7 +405,8 @@ class CurveModel:
         elif len(recorded):
             expected = np.where(total > 0, (whole * recorded.level[slots]).sum(axis=1), expected)
         features = training.table.features(values)
-        empty = (shares > 0).sum(axis=1) < 2
+        # With a taught model there is something to say even where no row speaks.
+        empty = ((shares > 0).sum(axis=1) < 2) & (ground.taught is None)
         origin = recorded.origin[slots]
         told = around(
             Heights(recorded.features(training.table), recorded.level),
@@ -419,7 +426,7 @@ class CurveModel:
             reach=np.ones(len(values)),
             residual_mean_square=(whole * recorded.residual_square[slots]).sum(axis=1),
             spread_mean_square=(whole * recorded.change_square[slots]).sum(axis=1),
-            unknown=training.table.is_level & (told.feature_means <= 0),
+            unknown=np.zeros(features.shape, dtype=bool),
             empty=empty,
             weights=weights,
             slope_weights=weights,

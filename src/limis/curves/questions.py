@@ -113,7 +113,8 @@ def ask_responses(
     donors = np.concatenate([np.empty(0, dtype=np.int64), *grids.donors])
     moves = Moves(np.repeat(np.arange(n), n_cells), np.tile(donors, n), np.tile(members[unit], (n, 1)))
     every, outputs = _ask(training, frame, moves, "recording responses", show)
-    every = None if every is None else every.reshape(n, n_cells, -1)
+    if every is not None:
+        every = every.reshape(n, n_cells, every.shape[1])
     return Responses(origin, base, outputs.reshape(n, n_cells), every)
 
 
@@ -124,10 +125,7 @@ def standing_responses(
     n = min(RECORDED_ROWS, len(training))
     origin = np.sort(rng.permutation(len(training))[:n])
     values = training.values[origin]
-    every = None if training.every is None else training.every[origin]
-    outputs = taught_responses(grids, taught, values)
-    shape = None if every is None else np.repeat(every[:, None], outputs.shape[1], axis=1)
-    return Responses(origin, Answers(values, taught.predict(values), every), outputs, shape)
+    return Responses(origin, Answers(values, taught.predict(values)), taught_responses(grids, taught, values))
 
 
 def recorded_units(grids: Grids, importance: np.ndarray, n_training: int, max_questions: int) -> np.ndarray:

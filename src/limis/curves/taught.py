@@ -6,7 +6,7 @@ through for all single changes of a row at once.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -55,7 +55,8 @@ class TaughtModel:
             random_state=seed,
         )
         with threadpool_limits(n_threads, user_api="openmp"):
-            booster.fit(_inputs(values, level_order), answers)
+            inputs = _inputs(values, level_order)
+            booster.fit(np.where(np.isnan(inputs).all(axis=0), 0.0, inputs), answers)  # a column without any value
         # scikit-learn has no public way to its trees; a test compares what they say here and there.
         nodes = [predictors[0].nodes for predictors in booster._predictors]  # noqa: SLF001
         baseline = float(np.ravel(booster._baseline_prediction)[0])  # noqa: SLF001
@@ -79,6 +80,11 @@ class TaughtModel:
             value=np.where(is_leaf, every["value"], 0.0),
         )
         return cls(trees, baseline, breaks, level_order)
+
+    def scaled(self, unit: float, offset: float) -> TaughtModel:
+        """The same in other units: what it says, times one number and plus another."""
+        trees = self.trees._replace(value=self.trees.value * unit)
+        return replace(self, trees=trees, baseline=self.baseline * unit + offset)
 
     def cells(self, values: np.ndarray) -> np.ndarray:
         """For each value how many thresholds of its column are below it, -1 for missing ones: (rows, columns)."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def curve_frame(one: Explanation) -> pd.DataFrame:
     """All curves of a row: row, column, value, output, its interval, change, and whether the value is the row's own.
 
-    Numbers come in their order, categories in that of how often they are held. The row's own value is among them.
+    Numbers come in their order; the row's own value is among them.
     """
     fits, training = cast(CurveFits, one.all.fits), one.all.training
     ground, here = fits.ground, fits.values[one.row]

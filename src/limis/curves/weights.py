@@ -25,6 +25,9 @@ def column_distance(here: float, there: float, category: bool) -> float:
     return abs(here - there)
 
 
+KINDS = ("forest", "uniform", "random", "none")
+
+
 @dataclass
 class ResponseWeights:
     """The weight estimator over the forest's candidates."""

@@ -9,10 +9,10 @@ import numpy as np
 
 from limis.curves.grids import Grids
 from limis.curves.intervals import CurveIntervals
-from limis.curves.kernels import Trees
+from limis.curves.kernels import MOST_WAYS, Trees
 from limis.curves.model import CurveGround, CurveModel, RecordedRows
 from limis.curves.taught import TaughtModel
-from limis.curves.weights import ResponseWeights
+from limis.curves.weights import KINDS, ResponseWeights
 from limis.fidelity.units import Units
 from limis.retrieval import Retriever
 from limis.rows import TrainingRows
@@ -32,10 +32,13 @@ def pack_curves(model: CurveModel) -> tuple[dict[str, Any], Arrays]:
     weights = asdict(model.weights)
     del weights["price"]
     learned = model.intervals.learned
-    described: dict[str, Any] = {"weights": weights, "unit_names": ground.units.names, "baseline": None}
-    described["intervals"] = None if learned is None else {**asdict(learned), "slopes": learned.slopes.tolist()}
+    if learned is not None:
+        arrays["intervals"] = np.array([*learned.slopes, learned.unit, learned.intercept, learned.factor])
+    described: dict[str, Any] = {"weights": weights, "unit_names": ground.units.names, "taught": False}
     if ground.taught is not None:
-        described["baseline"] = ground.taught.baseline
+        # Numbers that differ between classes are arrays: what is described here all classes share.
+        described["taught"] = True
+        arrays["taught.baseline"] = np.array([ground.taught.baseline])
         arrays |= {f"taught.{name}": part for name, part in ground.taught.trees._asdict().items()}
         arrays |= _pack_lists("breaks", ground.taught.breaks) | _pack_lists("order", ground.taught.level_order)
     return described, arrays
@@ -49,23 +52,32 @@ def unpack_curves(options: dict[str, Any], arrays: Arrays, training: TrainingRow
     if len(units.names) != len(units) or not np.array_equal(columns, np.arange(len(table.columns))):
         raise ValueError("the units are not those of the columns")
     grids, shown = (_unpack_grids(name, arrays, units, training) for name in ("grids", "shown"))
-    taught = None if options["baseline"] is None else _unpack_taught(float(options["baseline"]), arrays, training)
+    taught = _unpack_taught(arrays, training) if options["taught"] else None
     recorded = _unpack_recorded(arrays, training, int(grids.starts[-1]))
     pairs = arrays["pairs"].reshape(-1, 2)
     if len(pairs) and not ((pairs >= 0) & (pairs < len(units))).all():
         raise ValueError("the pairs are not those of the units")
     weights = ResponseWeights(price=arrays["price"], **checked(ResponseWeights, options["weights"]))
-    if weights.price.shape != (len(table.columns),):
-        raise ValueError("the prices are not those of the columns")
+    if weights.price.shape != (len(table.columns),) or weights.kind not in KINDS:
+        raise ValueError("the weights are not those of the columns")
+    if arrays["reference"].shape[1:] != (len(table.columns),) or len(arrays["reference"]) == 0:
+        raise ValueError("the reference rows are not those of the columns")
     ground = CurveGround(table, units, grids, taught, recorded, pairs, shown, arrays["reference"])
     model = CurveModel(retriever, ground, weights)
-    if options["intervals"] is not None:
-        known = dict(options["intervals"])
-        slopes = np.array(known.pop("slopes"), dtype=np.float64)
-        if slopes.shape != (3,):
+    if "intervals" in arrays:
+        *slopes, unit, intercept, factor = arrays["intervals"].astype(np.float64).tolist()
+        if len(slopes) != 3:
             raise ValueError("the intervals are not those of curves")
-        model.intervals.learned = CurveIntervals(slopes=slopes, **checked(CurveIntervals, known))
+        model.intervals.learned = CurveIntervals(unit, np.array(slopes), intercept, factor)
+    _try_out(model, training)
     return model
+
+
+def _try_out(model: CurveModel, training: TrainingRows) -> None:
+    """Read one row's curves: parts that do not fit fail here, and not on some later row."""
+    fits = model.fit(training, None, training.values[:1])
+    fits.contributions(training.table)
+    fits.half_widths(0, fits.curves(0))
 
 
 def _unpack_recorded(arrays: Arrays, training: TrainingRows, n_cells: int) -> RecordedRows:
@@ -79,7 +91,7 @@ def _unpack_recorded(arrays: Arrays, training: TrainingRows, n_cells: int) -> Re
     return RecordedRows(ranks=training.table.ranks(held["values"]), **held)
 
 
-def _unpack_taught(baseline: float, arrays: Arrays, training: TrainingRows) -> TaughtModel:
+def _unpack_taught(arrays: Arrays, training: TrainingRows) -> TaughtModel:
     trees = Trees(**{name: arrays[f"taught.{name}"] for name in Trees._fields})
     breaks, order = _unpack_lists("breaks", arrays), _unpack_lists("order", arrays)
     table, n = training.table, len(trees.column)
@@ -95,7 +107,9 @@ def _unpack_taught(baseline: float, arrays: Arrays, training: TrainingRows) -> T
     n_breaks = np.array([len(own) for own in breaks])
     if not ((trees.cell[split] >= 0) & (trees.cell[split] < n_breaks[trees.column[split]])).all():
         raise ValueError("the taught model's thresholds are not those of its trees")
-    return TaughtModel(trees, baseline, breaks, order)
+    if np.diff([*trees.roots.tolist(), n]).max(initial=0) > MOST_WAYS:
+        raise ValueError("the taught model's trees are larger than any that it is taught")
+    return TaughtModel(trees, float(arrays["taught.baseline"][0]), breaks, order)
 
 
 def _unpack_grids(name: str, arrays: Arrays, units: Units, training: TrainingRows) -> Grids:

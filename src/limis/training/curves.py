@@ -7,12 +7,21 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+from joblib import effective_n_jobs
 
 from limis.curves.grids import Grids
 from limis.curves.learning import CurveObjective, LearningCurve, Lessons, train
 from limis.curves.model import CurveGround, CurveModel, Intervals, RecordedRows
 from limis.curves.pairs import importance, leading_pairs
-from limis.curves.questions import Answers, Responses, ask_mixtures, ask_responses, recorded_units, standing_responses
+from limis.curves.questions import (
+    Answers,
+    Responses,
+    ask_mixtures,
+    ask_responses,
+    recorded_units,
+    standing_responses,
+    taught_responses,
+)
 from limis.curves.taught import TaughtModel
 from limis.curves.weights import ResponseWeights, write_distances
 from limis.errors import InputError
@@ -65,12 +74,17 @@ class FittedCurves:
 
     def of_class(self, training: TrainingRows, place: int) -> CurveModel:
         """The same model on the answers for one of several classes, of which these are the training rows."""
-        ground = self.model.ground
-        responses = self.responses.of_class(place)
-        taught = None
+        ground, taught = self.model.ground, None
         if ground.taught is not None:
             mixtures = None if self.mixtures is None else self.mixtures.of_class(place)
             taught = _teach(training, mixtures, self.seed, self.n_threads)
+        if self.responses.every is not None:
+            responses = self.responses.of_class(place)
+        else:  # of a stand-in
+            assert taught is not None
+            base, grids = self.responses.base, ground.grids
+            said = taught_responses(grids, taught, base.values)
+            responses = Responses(self.responses.origin, Answers(base.values, taught.predict(base.values)), said)
         recorded = RecordedRows.of(training.table, ground.grids, taught, responses)
         return replace(self.model, ground=replace(ground, taught=taught, recorded=recorded), intervals=Intervals())
 
@@ -86,18 +100,19 @@ def fit_curves(
 
     Without a model to ask, the taught model of the training rows' outputs stands in for it.
     """
-    _check(options)
     table, show = training.table, options.verbose
     units = find_units(table, training.values)
     unit_of = np.empty(len(table.columns), dtype=np.int64)
     for unit, members in enumerate(units.members):
         unit_of[members] = unit
-    seed, n_threads = int(rng.integers(2**31)), options.n_jobs
+    seed = int(rng.integers(2**31))
+    n_threads = None if options.n_jobs is None else effective_n_jobs(options.n_jobs)
     can_be_asked = training.black_box.can_be_asked
     mixtures = ask_mixtures(training, options.max_questions, rng, show) if can_be_asked else None
     facts: dict[str, Any] = {}
-    tested = None
+    tested, n_asked = None, 0
     if mixtures is not None:
+        n_asked = len(mixtures)
         mixtures, tested = mixtures.divided(min(MOST_TESTED, int(TESTED_SHARE * len(mixtures))))
     with progress(1, "teaching the stand-in", show) as bar:
         taught = _teach(training, mixtures, seed, n_threads)
@@ -105,14 +120,15 @@ def fit_curves(
     if tested is not None and len(tested) and np.ptp(tested.outputs) > 0:
         facts["taught_nse"] = nse(tested.outputs, taught.predict(tested.values))
     matters = importance(taught, training.values, unit_of, rng)
-    left = options.max_questions - (0 if mixtures is None else len(mixtures))
+    left = options.max_questions - n_asked
     grids = Grids.of(table, units, training.values)
     grids = grids.only(recorded_units(grids, matters, len(training), left))
     if can_be_asked:
         responses = ask_responses(training, grids, left, rng, fresh=fresh, show=show)
     else:
         responses = standing_responses(training, grids, taught, rng)
-    facts["questions"] = responses.outputs.size + len(responses) + (0 if mixtures is None else len(mixtures))
+    facts["questions"] = n_asked + (responses.outputs.size + len(responses) if can_be_asked else 0)
+    facts["recorded_rows"], facts["recorded_columns"] = len(responses), int((grids.sizes > 0).sum())
     marked = np.zeros(len(training), dtype=bool)
     marked[responses.origin] = True
     with progress(1, "growing the forest", show) as bar:
@@ -136,16 +152,17 @@ def fit_curves(
     return FittedCurves(model, choices, curve, mixtures, responses, seed, n_threads, facts)
 
 
-def _check(options: CurveOptions) -> None:
-    if options.weighting not in CURVE_WEIGHTINGS:
+def check_curve_options(weighting: str, objective: str) -> None:
+    """Refuse, before anything is asked, what curves cannot be fitted with."""
+    if weighting not in CURVE_WEIGHTINGS:
         raise InputError(
-            f'weighting={options.weighting!r} is for ridges and trees; with surrogate="curves" it is one of '
+            f'weighting={weighting!r} is for ridges and trees; with surrogate="curves" it is one of '
             f"{', '.join(CURVE_WEIGHTINGS)}"
         )
-    if options.objective not in ("auto", "weighted", "rloo"):
-        raise InputError(f'objective={options.objective!r} is not one for curves; use "weighted" or "rloo"')
-    if options.objective != "auto" and options.weighting not in ("auto", "learned"):
-        raise InputError(f"objective={options.objective!r} needs weights that are learned, not {options.weighting!r}")
+    if objective not in ("auto", "weighted", "rloo"):
+        raise InputError(f'objective={objective!r} is not one for curves; use "weighted" or "rloo"')
+    if objective != "auto" and weighting not in ("auto", "learned"):
+        raise InputError(f"objective={objective!r} needs weights that are learned, not {weighting!r}")
 
 
 def _teach(training: TrainingRows, mixtures: Answers | None, seed: int, n_threads: int | None) -> TaughtModel:
@@ -153,7 +170,10 @@ def _teach(training: TrainingRows, mixtures: Answers | None, seed: int, n_thread
     if mixtures is not None:
         values.append(mixtures.values)
         answers.append(mixtures.outputs)
-    return TaughtModel.teach(training.table, np.concatenate(values), np.concatenate(answers), seed, n_threads=n_threads)
+    # In deviations, as boosting works in single precision: outputs of any size are learned alike.
+    standard = (np.concatenate(answers) - training.overall_mean) / training.unit
+    taught = TaughtModel.teach(training.table, np.concatenate(values), standard, seed, n_threads=n_threads)
+    return taught.scaled(training.unit, training.overall_mean)
 
 
 def _choose(
@@ -181,6 +201,8 @@ def _choose(
     for with_taught, ground in ((True, model.ground), (False, alone)):
         base = replace(model, ground=ground)
         lessons = _lessons(training, base, choosing)
+        if len(lessons.rows) == 0:  # nothing ever changes
+            return model, [], None
         forests = [ResponseWeights.forest(n_columns, n_candidates, silence) for silence in SILENCES]
         start = max(forests, key=lessons.skill)
         found = {"forest": start}
