@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import replace
 from functools import partial
+from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
@@ -101,9 +105,11 @@ def lime(problem: AuditProblem) -> Iterator[Explained]:
 
 def shap(problem: AuditProblem) -> Iterator[Explained]:
     """TreeSHAP of tree ensembles, interventional; permutation SHAP of others: on the same reference rows."""
-    reasons = _permutation_shap if problem.problem.box == "MLP" else _tree_shap
+    box = problem.problem.box
+    reasons = _permutation_shap if box == "MLP" else _tree_shap_apart if box.startswith("RF") else _tree_shap
     found = reasons(problem, problem.reference)
-    if not _adds_up(problem, found):  # a threshold and a value that differ in their last digits, read otherwise
+    # It may end its process, or read a threshold and a value that differ in their last digits otherwise than the model.
+    if found is None or not _adds_up(problem, found):
         reasons = _permutation_shap
         found = reasons(problem, problem.reference)
     yield SHAP, found, {"other reference rows": reasons(problem, _other(problem))}
@@ -181,6 +187,16 @@ def _booster(problem: AuditProblem, plain: LimisExplainer) -> Callable[[pd.DataF
 
 def _other(problem: AuditProblem) -> pd.DataFrame:
     return reference_rows(problem.problem.train, random_state=problem.problem.seed + 1)
+
+
+def _tree_shap_apart(problem: AuditProblem, reference: pd.DataFrame) -> Any:
+    """In a process of its own: of very deep forests SHAP's compiled code ends the process. None where it did."""
+    bare = AuditProblem(replace(problem.problem))  # without what was read and asked, which is kept on disk
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        try:
+            return pool.submit(_tree_shap, bare, reference).result()
+        except BrokenProcessPool:
+            return None
 
 
 def _tree_shap(problem: AuditProblem, reference: pd.DataFrame) -> Any:
