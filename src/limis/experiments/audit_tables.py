@@ -125,6 +125,8 @@ def _show_skill(table: pd.DataFrame) -> pd.DataFrame:
     for method in METHODS:
         for law in ("A", "B"):
             part = own[(own["method"] == method) & (own["law"] == law)]
+            if part.empty:
+                continue
             line = {"method": method, "law": law, "cells": part.groupby(CELL).ngroups}
             for family, kinds in (("single", RANGES), ("joint", JOINT), ("reasons", SIZES)):
                 for kind in kinds:
