@@ -392,7 +392,7 @@ class Explanation:
         return local_view.reasons(self)
 
     def curve(self, column: str) -> pd.DataFrame:
-        """What the model would say with other values of a column: value, output and change, in the values' order."""
+        """What the model would say with other values of a column: value, output, low, high, change, own."""
         found = self.curve_frame()
         own = found[found["column"] == str(column)]
         if own.empty:
@@ -403,7 +403,7 @@ class Explanation:
         return own.drop(columns=["row", "column"]).reset_index(drop=True)
 
     def curve_frame(self) -> pd.DataFrame:
-        """All curves of this row: row, column, value, output, change, and whether the value is the row's own."""
+        """All curves of this row, as in `Explanations.curves`."""
         if not self.all.fits.has_curves:
             raise InputError('this local model is no curves; fit with surrogate="curves"')
         return curve_frame(self)

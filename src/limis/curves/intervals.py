@@ -67,7 +67,7 @@ class CurveIntervals:
         return cls(unit, ridge.coef_, float(ridge.intercept_), factor)
 
     def half_widths(self, doubt: np.ndarray, rows: np.ndarray, units: np.ndarray, said: np.ndarray) -> np.ndarray:
-        """How far changes may be off: (changes,); nothing is off where nothing changes."""
+        """How far changes may be off: (changes,)."""
         # Not a matrix product: its rounding would depend on how many rows are explained together.
         known = signs(doubt, rows, units, said, self.unit)
         return self.factor * self.unit * np.exp((known * self.slopes).sum(axis=1) + self.intercept)

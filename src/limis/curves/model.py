@@ -139,10 +139,7 @@ class CurveGround(Shared):
     @cached_property
     def unit_of(self) -> np.ndarray:
         """The unit of each column: (columns,)."""
-        found = np.empty(len(self.table.columns), dtype=np.int64)
-        for unit, members in enumerate(self.units.members):
-            found[members] = unit
-        return found
+        return self.units.of_column()
 
 
 @dataclass(eq=False, kw_only=True)

@@ -38,6 +38,13 @@ class Units:
             found[unit, columns] = True
         return found
 
+    def of_column(self) -> np.ndarray:
+        """The unit of each column: (columns,)."""
+        found = np.empty(sum(map(len, self.members)), dtype=np.int64)
+        for unit, columns in enumerate(self.members):
+            found[columns] = unit
+        return found
+
 
 def find_units(table: Table, values: np.ndarray, groups: Mapping[str, Sequence[str]] | None = None) -> Units:
     """The units of a table: named groups first, then dummies, then columns that determine one another.

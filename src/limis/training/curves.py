@@ -102,9 +102,7 @@ def fit_curves(
     """
     table, show = training.table, options.verbose
     units = find_units(table, training.values)
-    unit_of = np.empty(len(table.columns), dtype=np.int64)
-    for unit, members in enumerate(units.members):
-        unit_of[members] = unit
+    unit_of = units.of_column()
     seed = int(rng.integers(2**31))
     n_threads = None if options.n_jobs is None else effective_n_jobs(options.n_jobs)
     can_be_asked = training.black_box.can_be_asked
