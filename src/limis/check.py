@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -35,14 +36,27 @@ class ChangeBound:
     factor: float
     measured_on: int  # calibration rows
     reach: str = "any"  # how far the changes go that it holds for: to values of so many nearest training rows, or any
+    # Whether it was measured on fits without some of the rows, and not on the very one it is a bound of: the promise
+    # then holds as far as the two are alike, which is no guarantee.
+    cross_fitted: bool = False
 
     @classmethod
     def learn(
-        cls, table: Table, fits: LocalFits, probes: ProbeRows, unit: float, rng: np.random.Generator, reach: str = "any"
+        cls,
+        table: Table,
+        parts: Sequence[tuple[LocalFits, ProbeRows]],
+        unit: float,
+        rng: np.random.Generator,
+        reach: str = "any",
+        cross_fitted: bool = False,
     ) -> ChangeBound:
-        """Learn the bound from finished fits of probe rows whose moves the black box was asked about."""
-        signs = known_signs(fits, unit)
-        errors, asked = errors_on_changes(table, fits, probes)
+        """Learn the bound from finished fits of probe rows whose moves the black box was asked about.
+
+        Cross-fitted: each part's fits are of rows of a small table that were kept from them.
+        """
+        signs = np.concatenate([known_signs(fits, unit) for fits, _ in parts])
+        errors = np.concatenate([errors_on_changes(table, fits, probes)[0] for fits, probes in parts])
+        asked = np.flatnonzero(np.isfinite(errors))
         asked = rng.permutation(asked)
         fitting, calibration = asked[: len(asked) // 2], asked[len(asked) // 2 :]
         if len(fitting) == 0:
@@ -51,7 +65,7 @@ class ChangeBound:
         ridge = Ridge(alpha=1.0).fit(signs[fitting], np.log((errors[fitting] + floor) / unit))
         scores = errors[calibration] / unit / np.exp(ridge.predict(signs[calibration]))
         factor = conformal_quantile(scores, COVERAGE)
-        return cls(unit, ridge.coef_, float(ridge.intercept_), factor, len(calibration), reach)
+        return cls(unit, ridge.coef_, float(ridge.intercept_), factor, len(calibration), reach, cross_fitted)
 
     @classmethod
     def unknown(cls, unit: float) -> ChangeBound:
@@ -70,7 +84,8 @@ class ChangeBound:
     @property
     def holds_for(self) -> str:
         """The rows whose values a column may take, in words."""
-        return "any training row" if self.reach == "any" else f"the {self.reach} nearest training rows"
+        reach = "any training row" if self.reach == "any" else f"the {self.reach} nearest training rows"
+        return f"{reach} (measured on fits without each row)" if self.cross_fitted else reach
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready data; an infinite factor, which JSON has no word for, is None."""
@@ -82,6 +97,7 @@ class ChangeBound:
             "factor": factor,
             "measured_on": self.measured_on,
             "reach": self.reach,
+            "cross_fitted": self.cross_fitted,
         }
 
     @classmethod

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
+from functools import partial
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -28,6 +29,7 @@ from limis.curves.model import CurveFits, CurveModel
 from limis.curves.questions import MAX_QUESTIONS
 from limis.errors import InputError
 from limis.explanation import Explanations
+from limis.fidelity.ground import RANGES
 from limis.given import at_most, checked_weight
 from limis.jumps import find_jumps
 from limis.metrics import nse
@@ -40,6 +42,7 @@ from limis.table import Table
 from limis.training import AnsweredRows, MeasuringRows, ProbeRows, TrainingLog, split_probes
 from limis.training.curves import CURVE_WEIGHTINGS, MOST_PROBES, CurveOptions, check_curve_options, fit_curves
 from limis.training.fitting import TRAINED, WEIGHTINGS, FitOptions, Stage, check_device
+from limis.training.measuring import CHANGES
 from limis.training.objectives import OBJECTIVES, Objective
 from limis.training.plans import plan_for
 from limis.training.terms import Term
@@ -56,6 +59,8 @@ MAX_ROWS = 1_000_000  # of a longer table, so many
 MIN_TRAINING_ROWS = 2
 # More probe rows than these would sharpen no choice and only cost time.
 MAX_CHOOSING, MAX_MEASURING = 2000, 1000
+FEWEST_ASKED = 10  # probe rows that choose or measure, however few questions there are
+FEWEST_CROSS_FITTED, MOST_CROSS_FITTED = 20, 1500
 
 
 class LimisExplainer(BaseEstimator):
@@ -114,7 +119,7 @@ class LimisExplainer(BaseEstimator):
         Dummy columns that belong together: ``{"colour": ["colour_red", "colour_blue"]}`` is one column, colour.
     max_questions : int, default=500,000
         How many changed rows the black box may be asked about in `fit` for curves. Fewer make them less true; what the
-        black box says of the training and probe rows, and of changes of the probe rows, is asked besides.
+        black box says of the training and probe rows themselves is asked besides.
     tolerance : float, default=0.25
         How large an error on changes may be for an explanation to be trusted, in standard deviations of the outputs.
     time_budget : float, default=None
@@ -283,7 +288,8 @@ class LimisExplainer(BaseEstimator):
         outputs : array, default=None
             The black box's outputs on ``X``, for a model that cannot be called from here.
         probe_rows, probe_outputs : default=None
-            Held-out rows to choose and measure on; a tenth of ``X`` is held out when they are not given.
+            Held-out rows to choose and measure on. When they are not given, a tenth of ``X`` is held out; of no more
+            than 1,500 rows none is for curves: each is foreseen by a fit without it; the bound is that of such fits.
         sample_weight : array, default=None
             How much each training row counts, whatever row is explained.
         fresh_rows : DataFrame or array, default=None
@@ -292,6 +298,8 @@ class LimisExplainer(BaseEstimator):
         """
         self._validate_params()
         self._check_trained_options()
+        if probe_rows is None and probe_outputs is not None:
+            raise InputError("probe_outputs were given without probe_rows; pass both")
         if sample_weight is not None and isinstance(self.surrogate, str) and self.surrogate == "curves":
             raise InputError('sample_weight is not used by curves; use surrogate="ridge" or "tree"')
         before = dict(self.__dict__)
@@ -327,31 +335,27 @@ class LimisExplainer(BaseEstimator):
         if known.ndim == 2:
             black_box = leading_view(black_box, known)
 
-        if probe_rows is None:
-            if probe_outputs is not None:
-                raise InputError("probe_outputs were given without probe_rows; pass both")
-            train, probe = split_probes(len(frame), rng)
-            probe_frame, probe_known = frame.iloc[probe], known[probe]
-            frame, known = frame.iloc[train], known[train]
-            weight = None if weight is None else weight[train]
-        else:
+        held_out, kept = None, np.arange(len(frame))
+        if probe_rows is not None:
             probe_frame = table.read(probe_rows)
             probe_known = outputs_of(replace(black_box, view=None), probe_frame, probe_outputs, "probe_outputs")
+            held_out = self._answered(black_box, probe_frame, probe_known)
+        elif not self._cross_fits(len(frame)):
+            kept, probe = split_probes(len(frame), rng)
+            held_out = self._answered(black_box, frame.iloc[probe], known[probe])
+        frame, known, weight = frame.iloc[kept], known[kept], None if weight is None else weight[kept]
 
         fresh = None
         if fresh_rows is not None:
             frame, known, fresh = self._with_fresh_rows(table, black_box, frame, known, fresh_rows)
-        known, every = self._viewed(black_box, known)
-        probe_known, probe_every = self._viewed(black_box, probe_known)
-        self.training_ = TrainingRows(table, black_box, frame, table.values(frame), known, weight, every)
+        rows = self._answered(black_box, frame, known)
+        self.training_ = TrainingRows(table, black_box, frame, table.values(frame), rows.outputs, weight, rows.every)
         self.training_log_: list[TrainingLog] = []
         self.local_model_: LocalModel
-        held_out = AnsweredRows(probe_frame, probe_known, probe_every)
-        if self.surrogate == "curves":
-            measuring = self._fit_curves(held_out, fresh, rng)
+        if held_out is None or self.surrogate == "curves":
+            self._fit_curves(held_out, fresh, rng)
         else:
-            measuring = self._fit_stage(held_out, rng)
-        self._measure(measuring, rng)
+            self._measure(self._fit_stage(held_out, rng), rng)
         self.n_features_in_ = len(table.source_names)
         if not table.from_array:
             self.feature_names_in_ = np.array(table.source_names, dtype=object)
@@ -376,23 +380,46 @@ class LimisExplainer(BaseEstimator):
         )
         return rows
 
-    def _fit_curves(self, held_out: AnsweredRows, fresh: np.ndarray | None, rng: np.random.Generator) -> MeasuringRows:
-        """Curves; returns the rows that measure them."""
+    def _cross_fits(self, n_rows: int) -> bool:
+        """Whether all rows of a small table are probe rows too, each of a fit without it, so that none is lost."""
+        return self.surrogate == "curves" and FEWEST_CROSS_FITTED <= n_rows <= MOST_CROSS_FITTED
+
+    def _fit_curves(self, held_out: AnsweredRows | None, fresh: np.ndarray | None, rng: np.random.Generator) -> None:
+        """Curves, chosen and measured on held-out rows, or on the rows of a small table by fits without them."""
         training = self.training_
         self.global_fit_ = GlobalFit.of(training)
-        choosing, measuring = self._divide(held_out.part(rng.permutation(len(held_out))), rng)
-        choosing = choosing.part(np.arange(min(len(choosing), MOST_PROBES)))
-        asked, rows = (
+        places = measured = np.empty(0, dtype=np.int64)
+        if held_out is None:
+            order = rng.permutation(len(training))
+            places, measured = order[: len(order) // 2], order[len(order) // 2 :]
+            rows = AnsweredRows(training.frame, training.outputs, training.every)
+            choosing, measuring = rows.part(places), rows.part(measured)
+        else:
+            choosing, measuring = self._divide(held_out.part(rng.permutation(len(held_out))), rng)
+            choosing = choosing.part(np.arange(min(len(choosing), MOST_PROBES)))
+        # Those that choose and those that measure may each have an eighth of the questions.
+        most = max(FEWEST_ASKED, self.max_questions // (8 * CHANGES * (len(RANGES) + 1)))
+        if not training.black_box.can_be_asked:
+            most = len(training)
+        choosing, measuring = (part.part(np.arange(min(len(part), most))) for part in (choosing, measuring))
+        places, measured = places[:most], measured[:most]
+        asked, to_measure = (
             MeasuringRows.ask(training, part.frame, part.outputs, part.every, np.random.default_rng(seed))
             for part, seed in ((choosing, [self.random_state, 2]), (measuring, [self.random_state, 1]))
         )
         options = CurveOptions(**{field.name: getattr(self, field.name) for field in fields(CurveOptions)})
-        found = fit_curves(training, asked, options, rng, fresh)
+        n_asked = asked.n_questions + to_measure.n_questions
+        options = replace(options, max_questions=max(0, self.max_questions - n_asked))
+        found = fit_curves(training, asked, options, rng, fresh=fresh, places=places if held_out is None else None)
+        found.facts["questions"] += n_asked
         self.local_model_ = found.model
         self.choices_ = found.choices_frame()
         self.curve_facts_ = found.facts
         self.by_class_ = parts_of_classes(training, found.of_class)
-        return rows
+        if held_out is None:
+            self._measure(to_measure, rng, partial(found.fits_of_others, measured))
+        else:
+            self._measure(to_measure, rng)
 
     def _with_fresh_rows(
         self,
@@ -420,24 +447,33 @@ class LimisExplainer(BaseEstimator):
         return pd.concat([frame, rows]), np.concatenate([known, outputs]), fresh
 
     @staticmethod
-    def _viewed(black_box: BlackBox, known: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-        """One output a row and, where there are several classes, the outputs of all."""
+    def _answered(black_box: BlackBox, frame: pd.DataFrame, known: np.ndarray) -> AnsweredRows:
+        """Rows with one output each and, where there are several classes, the outputs of all."""
         if known.ndim == 1:
-            return known, None
+            return AnsweredRows(frame, known)
         assert black_box.view is not None
-        return black_box.view(known), known
+        return AnsweredRows(frame, black_box.view(known), known)
 
-    def _measure(self, measuring: MeasuringRows, rng: np.random.Generator) -> None:
-        """What the explanations are worth; of several classes each, and all together."""
+    def _measure(
+        self,
+        measuring: MeasuringRows,
+        rng: np.random.Generator,
+        fits_of_others: Callable[..., list[tuple[CurveFits, MeasuringRows]]] | None = None,
+    ) -> None:
+        """What the explanations are worth; of several classes each, and all together.
+
+        fits_of_others : where the measuring rows are training rows, their surrogates by fits without them.
+        """
         for name in ("skill_", "skill_by_range_", "nse_"):
             if hasattr(self, name):
                 delattr(self, name)
         whole = self._whole()
-        whole.measure(measuring, self.memory_limit, rng)
+        whole.measure(measuring, self.memory_limit, rng, fits_of_others and fits_of_others(measuring))
         self.bound_ = whole.bound
         nse_, skills = whole.nse, whole.skills
         for place, part in enumerate(self.by_class_.values()):
-            part.measure(measuring.of_class(place), self.memory_limit, rng)
+            own = measuring.of_class(place)
+            part.measure(own, self.memory_limit, rng, fits_of_others and fits_of_others(own, place))
         parts = self.by_class_.values()
         # All classes together, those counting more whose outputs vary more.
         if nse_ is not None and measuring.rows.every is not None:

@@ -68,6 +68,21 @@ class TrainingRows:
             self, black_box=self.black_box.of_class(place), outputs=self.every[:, place], seen=self.seen_outputs
         )
 
+    def part(self, places: np.ndarray) -> TrainingRows:
+        """Some of the rows."""
+        weight, every, seen = (
+            None if held is None else held[places] for held in (self.sample_weight, self.every, self.seen)
+        )
+        return replace(
+            self,
+            frame=self.frame.iloc[places],
+            values=self.values[places],
+            outputs=self.outputs[places],
+            sample_weight=weight,
+            every=every,
+            seen=seen,
+        )
+
     def with_model(self, model: Any) -> TrainingRows:
         """The same rows with another model to ask, on the same scale."""
         other = copy.copy(self)

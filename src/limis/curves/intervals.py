@@ -20,57 +20,65 @@ from limis.perturb import MovedRows
 if TYPE_CHECKING:
     from limis.curves.model import CurveFits
 
+Asked = tuple[np.ndarray, MovedRows, np.ndarray]  # rows, the same after the change, what the change did
+
 COVERAGE = 0.95
 FEWEST = 40  # changes in either half
 TINY = 1e-6
+N_SIGNS = 3  # by which the size of an error is foreseen
 
 
 @dataclass
 class CurveIntervals:
-    """The regression and the factor."""
+    """The regression, and for each unit of columns the factor."""
 
     unit: float  # the outputs' standard deviation
     slopes: np.ndarray  # (3,) over `signs`
     intercept: float
-    factor: float
+    factors: np.ndarray  # (units,)
 
     @classmethod
     def learn(
-        cls,
-        fits: CurveFits,
-        asked: Iterable[tuple[np.ndarray, MovedRows, np.ndarray]],
-        unit: float,
-        rng: np.random.Generator,
+        cls, parts: Iterable[tuple[CurveFits, list[Asked]]], unit: float, rng: np.random.Generator
     ) -> CurveIntervals | None:
-        """From changes of single units that the black box was asked about: rows, rows after the change, answers."""
-        parts = list(asked)
-        if not parts:
+        """From fits, and changes of single units of their rows that the black box was asked about."""
+        all_rows, all_units, all_signs, all_errors = [], [], [], []
+        n_rows = n_units = 0
+        for fits, asked in parts:
+            doubt = fits.doubt()
+            for rows, moved, answers in asked:
+                by_unit, _ = fits.parts(rows, moved)
+                own = fits.changed_units(rows, moved.values).argmax(axis=1)
+                said = by_unit[np.arange(len(rows)), own]
+                n_units = by_unit.shape[1]
+                all_rows.append(n_rows + rows)
+                all_units.append(own)
+                all_signs.append(signs(doubt, rows, own, said, unit))
+                all_errors.append(np.abs(answers - said))
+            n_rows += len(fits.values)
+        if not all_rows:
             return None
-        all_rows, all_signs, all_errors = [], [], []
-        for rows, moved, answers in parts:
-            by_unit, _ = fits.parts(rows, moved)
-            changed = fits.changed_units(rows, moved.values)
-            own = changed.argmax(axis=1)
-            said = by_unit[np.arange(len(rows)), own]
-            all_rows.append(rows)
-            all_signs.append(signs(fits.doubt(), rows, own, said, unit))
-            all_errors.append(np.abs(answers - said))
-        rows, found, errors = np.concatenate(all_rows), np.concatenate(all_signs), np.concatenate(all_errors)
-        first = rng.random(len(fits.values)) < 0.5
+        rows, units, found, errors = map(np.concatenate, (all_rows, all_units, all_signs, all_errors))
+        first = rng.random(n_rows) < 0.5
         fitting, calibrating = first[rows], ~first[rows]
         if min(fitting.sum(), calibrating.sum()) < FEWEST:
             return None
         floor = TINY * unit + 1e-3 * float(np.median(errors[fitting]))
         ridge = Ridge(alpha=1.0).fit(found[fitting], np.log((errors[fitting] + floor) / unit))
-        expected = np.exp(ridge.predict(found[calibrating]))
-        factor = conformal_quantile(errors[calibrating] / unit / expected, COVERAGE)
-        return cls(unit, ridge.coef_, float(ridge.intercept_), factor)
+        scores = errors[calibrating] / unit / np.exp(ridge.predict(found[calibrating]))
+        factors = np.full(n_units, conformal_quantile(scores, COVERAGE))
+        # What holds for all columns together may fail for the few that matter: none is promised more than holds for it.
+        for one in range(n_units):
+            own = scores[units[calibrating] == one]
+            if len(own) >= FEWEST:
+                factors[one] = max(factors[one], conformal_quantile(own, COVERAGE))
+        return cls(unit, ridge.coef_, float(ridge.intercept_), factors)
 
     def half_widths(self, doubt: np.ndarray, rows: np.ndarray, units: np.ndarray, said: np.ndarray) -> np.ndarray:
         """How far changes may be off: (changes,)."""
         # Not a matrix product: its rounding would depend on how many rows are explained together.
         known = signs(doubt, rows, units, said, self.unit)
-        return self.factor * self.unit * np.exp((known * self.slopes).sum(axis=1) + self.intercept)
+        return self.factors[units] * self.unit * np.exp((known * self.slopes).sum(axis=1) + self.intercept)
 
 
 def signs(doubt: np.ndarray, rows: np.ndarray, units: np.ndarray, said: np.ndarray, unit: float) -> np.ndarray:

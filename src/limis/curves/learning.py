@@ -34,6 +34,26 @@ class Lessons:
     proximity: np.ndarray  # (probe rows, candidates)
     apart: np.ndarray  # (probe rows, candidates, columns)
 
+    @classmethod
+    def join(cls, parts: list[Lessons]) -> Lessons:
+        """Those of other probe rows one after another; each range counts as much in all of them together."""
+        if len(parts) == 1:
+            return parts[0]
+        most = max(part.proximity.shape[1] for part in parts)
+        firsts = np.cumsum([0, *(len(part.proximity) for part in parts)])
+
+        def wide(array: np.ndarray) -> np.ndarray:
+            return np.pad(array, [(0, 0), (0, most - array.shape[1]), (0, 0)][: array.ndim])
+
+        return cls(
+            np.concatenate([part.rows + first for part, first in zip(parts, firsts, strict=False)]),
+            np.concatenate([part.left for part in parts]),
+            np.concatenate([wide(part.said) for part in parts]),
+            np.concatenate([part.worth for part in parts]) / len(parts),
+            np.concatenate([wide(part.proximity) for part in parts]),
+            np.concatenate([wide(part.apart) for part in parts]),
+        )
+
     def skill(self, weights: ResponseWeights) -> float:
         """Mean skill over the ranges, where the candidates are weighed so."""
         selected = weights.selected(self.proximity, self.apart @ weights.price)

@@ -21,8 +21,8 @@ from limis.progress import progress
 from limis.rows import TrainingRows
 
 MAX_QUESTIONS = 500_000
-MIXTURES, MIXTURES_A_ROW = 100_000, 50  # at most
-RECORDED_ROWS, FEWEST_RECORDED = 2_000, 500
+MIXTURES, MIXTURES_A_ROW = 100_000, 30  # at most
+RECORDED_ROWS, FEWEST_RECORDED = 2_000, 50
 DONORS = 6_000  # rows in which near ones are looked for
 NEAR = 10  # nearest rows, of which one gives a copy some of its columns
 COPIED_SHARE = 0.2  # of the columns of a copy come from the near row, one at least
@@ -36,17 +36,24 @@ class Answers:
     values: np.ndarray  # (rows, columns)
     outputs: np.ndarray  # (rows,)
     every: np.ndarray | None = None  # (rows, classes)
+    origin: np.ndarray | None = None  # (rows, 2) the training rows that each is mixed of
 
     def __len__(self) -> int:
         return len(self.outputs)
 
+    def part(self, chosen: np.ndarray | slice) -> Answers:
+        """Some of them."""
+        every, origin = (None if held is None else held[chosen] for held in (self.every, self.origin))
+        return Answers(self.values[chosen], self.outputs[chosen], every, origin)
+
     def divided(self, n: int) -> tuple[Answers, Answers]:
         """All but the first n, and those."""
-        parts = [
-            Answers(self.values[own], self.outputs[own], None if self.every is None else self.every[own])
-            for own in (slice(n, None), slice(n))
-        ]
-        return parts[0], parts[1]
+        return self.part(slice(n, None)), self.part(slice(n))
+
+    def without(self, left_out: np.ndarray) -> Answers:
+        """Those that are mixed of none of some training rows: (training rows,) bool."""
+        assert self.origin is not None
+        return self.part(~left_out[self.origin].any(axis=1))
 
     def of_class(self, place: int) -> Answers:
         """The same with the outputs of one of several classes."""
@@ -59,6 +66,7 @@ class Responses:
     """What the black box said of some rows as each unit took the values of its grid, the others kept."""
 
     origin: np.ndarray  # (rows,) the training row that each stands for
+    donors: np.ndarray  # (rows,) the training row that some of its columns come from
     base: Answers  # the rows themselves
     outputs: np.ndarray  # (rows, cells of all grids)
     every: np.ndarray | None = None  # (rows, cells, classes)
@@ -69,7 +77,19 @@ class Responses:
     def of_class(self, place: int) -> Responses:
         """The same with the answers for one of several classes."""
         assert self.every is not None
-        return Responses(self.origin, self.base.of_class(place), self.every[:, :, place])
+        return Responses(self.origin, self.donors, self.base.of_class(place), self.every[:, :, place])
+
+    def without(self, left_out: np.ndarray) -> Responses:
+        """Those that rest on none of some training rows, (training rows,) bool; the others are counted anew."""
+        kept = ~(left_out[self.origin] | left_out[self.donors])
+        place = np.cumsum(~left_out) - 1
+        return Responses(
+            place[self.origin[kept]],
+            place[self.donors[kept]],
+            self.base.part(kept),
+            self.outputs[kept],
+            None if self.every is None else self.every[kept],
+        )
 
 
 def ask_mixtures(training: TrainingRows, max_questions: int, rng: np.random.Generator, show: bool = False) -> Answers:
@@ -82,7 +102,8 @@ def ask_mixtures(training: TrainingRows, max_questions: int, rng: np.random.Gene
     changed = rng.random((n, training.values.shape[1])) < rng.random((n, 1))
     moves = Moves(first, second, changed)
     every, outputs = _ask(training, training.frame, moves, "asking about mixtures", show)
-    return Answers(moved_values(training.values, training.values, moves), outputs, every)
+    values = moved_values(training.values, training.values, moves)
+    return Answers(values, outputs, every, np.stack([first, second], axis=1))
 
 
 def ask_responses(
@@ -110,12 +131,13 @@ def ask_responses(
     base = Answers(values, outputs, every)
     members = grids.units.matrix(values.shape[1])
     unit = np.repeat(np.arange(len(grids.units)), grids.sizes)  # (cells,)
-    donors = np.concatenate([np.empty(0, dtype=np.int64), *grids.donors])
-    moves = Moves(np.repeat(np.arange(n), n_cells), np.tile(donors, n), np.tile(members[unit], (n, 1)))
+    of_cell = np.concatenate([np.empty(0, dtype=np.int64), *grids.donors])
+    moves = Moves(np.repeat(np.arange(n), n_cells), np.tile(of_cell, n), np.tile(members[unit], (n, 1)))
     every, outputs = _ask(training, frame, moves, "recording responses", show)
     if every is not None:
         every = every.reshape(n, n_cells, every.shape[1])
-    return Responses(origin, base, outputs.reshape(n, n_cells), every)
+    donors = np.where(copied.changed.any(axis=1), copied.donors, origin)
+    return Responses(origin, donors, base, outputs.reshape(n, n_cells), every)
 
 
 def standing_responses(
@@ -125,7 +147,8 @@ def standing_responses(
     n = min(RECORDED_ROWS, len(training))
     origin = np.sort(rng.permutation(len(training))[:n])
     values = training.values[origin]
-    return Responses(origin, Answers(values, taught.predict(values)), taught_responses(grids, taught, values))
+    said = Answers(values, taught.predict(values))
+    return Responses(origin, origin, said, taught_responses(grids, taught, values))
 
 
 def recorded_units(grids: Grids, importance: np.ndarray, n_training: int, max_questions: int) -> np.ndarray:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
@@ -16,8 +17,15 @@ from threadpoolctl import threadpool_limits
 from limis.curves.kernels import Trees, draw_curves, predict_cells, replace_pairs, replace_units
 from limis.table import Table
 
-N_TREES, LEAVES, LEARNING_RATE = 300, 63, 0.2
 PRIOR = 5.0  # rows' worth of trust that the overall mean gets in the mean answer of a level
+
+
+class Size(NamedTuple):
+    """How fine a taught model is."""
+
+    n_trees: int
+    leaves: int
+    learning_rate: float
 
 
 @dataclass
@@ -36,10 +44,8 @@ class TaughtModel:
         values: np.ndarray,
         answers: np.ndarray,
         seed: int,
+        size: Size,
         *,
-        n_trees: int = N_TREES,
-        leaves: int = LEAVES,
-        learning_rate: float = LEARNING_RATE,
         n_threads: int | None = None,
     ) -> TaughtModel:
         """Fit it to what the black box says of rows, given by their values: (rows, columns)."""
@@ -48,9 +54,9 @@ class TaughtModel:
             for j, column in enumerate(table.columns)
         ]
         booster = HistGradientBoostingRegressor(
-            max_iter=n_trees,
-            max_leaf_nodes=leaves,
-            learning_rate=learning_rate,
+            max_iter=size.n_trees,
+            max_leaf_nodes=size.leaves,
+            learning_rate=size.learning_rate,
             early_stopping=False,
             random_state=seed,
         )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from limis.curves.grids import Grids
-from limis.curves.intervals import CurveIntervals
+from limis.curves.intervals import N_SIGNS, CurveIntervals
 from limis.curves.kernels import MOST_WAYS, Trees
 from limis.curves.model import CurveGround, CurveModel, RecordedRows
 from limis.curves.taught import TaughtModel
@@ -33,7 +33,7 @@ def pack_curves(model: CurveModel) -> tuple[dict[str, Any], Arrays]:
     del weights["price"]
     learned = model.intervals.learned
     if learned is not None:
-        arrays["intervals"] = np.array([*learned.slopes, learned.unit, learned.intercept, learned.factor])
+        arrays["intervals"] = np.array([*learned.slopes, learned.unit, learned.intercept, *learned.factors])
     described: dict[str, Any] = {"weights": weights, "unit_names": ground.units.names, "taught": False}
     if ground.taught is not None:
         # Numbers that differ between classes are arrays: what is described here all classes share.
@@ -65,10 +65,11 @@ def unpack_curves(options: dict[str, Any], arrays: Arrays, training: TrainingRow
     ground = CurveGround(table, units, grids, taught, recorded, pairs, shown, arrays["reference"])
     model = CurveModel(retriever, ground, weights)
     if "intervals" in arrays:
-        *slopes, unit, intercept, factor = arrays["intervals"].astype(np.float64).tolist()
-        if len(slopes) != 3:
+        held = arrays["intervals"].astype(np.float64)
+        if held.shape != (N_SIGNS + 2 + len(units),):
             raise ValueError("the intervals are not those of curves")
-        model.intervals.learned = CurveIntervals(unit, np.array(slopes), intercept, factor)
+        unit, intercept = held[N_SIGNS : N_SIGNS + 2].tolist()
+        model.intervals.learned = CurveIntervals(unit, held[:N_SIGNS], intercept, held[N_SIGNS + 2 :])
     _try_out(model, training)
     return model
 

@@ -53,6 +53,11 @@ class MeasuringRows:
         )
 
     @property
+    def n_questions(self) -> int:
+        """How many changed rows the black box was asked about."""
+        return sum(len(part.asked.moves) for part in self.by_range.values() if part.asked is not None)
+
+    @property
     def promised_range(self) -> str:
         """The range that bounds are learned on."""
         known = [name for name in self.by_range if name != ANY and int(name) <= PROMISED]
@@ -62,6 +67,10 @@ class MeasuringRows:
     def promised(self) -> ProbeRows:
         """The rows with the changes that bounds are learned on."""
         return self.by_range.get(self.promised_range, self.rows)
+
+    def part(self, chosen: np.ndarray) -> MeasuringRows:
+        """Some of the rows, with their changes."""
+        return MeasuringRows(self.rows.part(chosen), {name: part.part(chosen) for name, part in self.by_range.items()})
 
     def of_class(self, place: int) -> MeasuringRows:
         """The same with the answers for one of several classes."""
