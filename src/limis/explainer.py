@@ -28,6 +28,7 @@ from limis.curves.model import CurveFits, CurveModel
 from limis.curves.questions import MAX_QUESTIONS
 from limis.errors import InputError
 from limis.explanation import Explanations
+from limis.fidelity.units import find_units
 from limis.given import at_most, checked_weight
 from limis.jumps import find_jumps
 from limis.metrics import nse
@@ -382,12 +383,13 @@ class LimisExplainer(BaseEstimator):
         self.global_fit_ = GlobalFit.of(training)
         choosing, measuring = self._divide(held_out.part(rng.permutation(len(held_out))), rng)
         choosing = choosing.part(np.arange(min(len(choosing), MOST_PROBES)))
+        units = find_units(training.table, training.values)
         asked, rows = (
-            MeasuringRows.ask(training, part.frame, part.outputs, part.every, np.random.default_rng(seed))
+            MeasuringRows.ask(training, part.frame, part.outputs, part.every, np.random.default_rng(seed), units)
             for part, seed in ((choosing, [self.random_state, 2]), (measuring, [self.random_state, 1]))
         )
         options = CurveOptions(**{field.name: getattr(self, field.name) for field in fields(CurveOptions)})
-        found = fit_curves(training, asked, options, rng, fresh)
+        found = fit_curves(training, asked, units, options, rng, fresh)
         self.local_model_ = found.model
         self.choices_ = found.choices_frame()
         self.curve_facts_ = found.facts
