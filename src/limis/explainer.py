@@ -124,7 +124,7 @@ class LimisExplainer(BaseEstimator):
         GiB that the working arrays of one block of explanations may take.
     device : str, default="cpu"
         Where estimators over all rows are trained, and ridges and trees on two scales fitted, as torch names it
-        ("cuda").
+        ("cuda"). Curves are drawn by all cores of the processor wherever that is.
     n_jobs : int, default=None
         Threads that grow the forest, as in scikit-learn; None takes all cores.
     random_state : int, default=0
@@ -854,7 +854,7 @@ class LimisExplainer(BaseEstimator):
         """Explain on another device from now on, as torch names it: "cuda", or "cpu". A loaded explainer is on the CPU.
 
         On an accelerator many rows are explained at a time, with the same results up to rounding. It fits ridges and
-        trees on two scales; everything else stays on the CPU.
+        trees on two scales; everything else stays on the CPU, where all cores draw curves.
         """
         check_is_fitted(self, "training_")
         if not isinstance(device, str):

@@ -161,7 +161,7 @@ def _arrive(
 
 
 @compiled
-def _those_left(trees: Trees, node: int, others: np.ndarray, some: int) -> int:
+def _those_left(trees: Trees, node: int, others: np.ndarray, some: np.uint64) -> np.uint64:
     """Which of a set of others, a bit each, go left at a node."""
     found = np.uint64(0)
     for other in range(len(others)):

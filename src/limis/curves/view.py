@@ -35,7 +35,7 @@ def curve_frame(found: Explanations, rows: Sequence[int] | np.ndarray) -> pd.Dat
         is_own = ((here == there) | (np.isnan(here) & np.isnan(there))).all(axis=2)
         cells = slice(shown.starts[unit], shown.starts[unit + 1])
         told = np.broadcast_to(_cells(columns, found.training.frame.iloc[shown.donors[unit]]), is_own.shape)
-        part = (
+        part: tuple[np.ndarray, ...] = (
             _beside(~is_own, np.ones(len(rows), dtype=bool)),
             _beside(told, _cells(columns, own_frame)),
             _beside(changes[:, cells], np.zeros(len(rows))),
