@@ -26,7 +26,7 @@ from limis.curves.kernels import (
 from limis.table import Table
 
 N_TREES, LEAVES, LEARNING_RATE = 300, 63, 0.2
-CELLS_A_THREAD = 500_000  # of fewer, threads wait for each other longer than they work
+CELLS_A_THREAD = 2_000_000  # of fewer, threads wait for each other longer than they work
 PRIOR = 5.0  # rows' worth of trust that the overall mean gets in the mean answer of a level
 
 

@@ -72,11 +72,16 @@ def _beside(shown: np.ndarray, own: np.ndarray) -> np.ndarray:
 
 def _cells(columns: list[Column], frame: pd.DataFrame) -> np.ndarray:
     """Values as the table has them; of several columns, in words: (rows,) objects."""
-    cells: list[Any]
+    cells: list[Any] = []
     if len(columns) == 1 and not columns[0].is_group:
         cells = frame[columns[0].sources[0]].tolist()
     else:
-        cells = [" / ".join(column.show(frame, row) for column in columns) for row in range(len(frame))]
+        raw = zip(*(frame[source].tolist() for column in columns for source in column.sources), strict=True)
+        said: dict[Any, str] = {}  # many rows share few values, and words take long
+        for row, key in enumerate(raw):
+            if key not in said:
+                said[key] = " / ".join(column.show(frame, row) for column in columns)
+            cells.append(said[key])
     found = np.empty(len(cells), dtype=object)
     found[:] = cells
     return found
