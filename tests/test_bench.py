@@ -76,7 +76,9 @@ def test_shap_values_sum_to_the_output_and_others_miss_it(found):
 def test_slow_methods_explain_other_rows_in_every_round(found):
     rows = {line["method"]: (line["rows"], line["together"]) for line in found["results"]}
     size = bench.QUICK
-    assert rows["LIMIS ridge"] == rows["LIMIS tree"] == rows["TreeSHAP"] == (size.rows, size.rows)
+    assert (
+        rows["LIMIS ridge"] == rows["LIMIS tree"] == rows["LIMIS curves"] == rows["TreeSHAP"] == (size.rows, size.rows)
+    )
     assert rows["LIME"] == (size.rounds * size.lime_rows, size.lime_rows)
     assert rows["KernelSHAP"] == (size.rounds * size.kernel_rows, size.kernel_rows)
 
@@ -93,6 +95,18 @@ def test_ratios_are_quotients_of_medians(found):
     assert fit == pytest.approx(400 * by_name["LIME"]["ms"] / 1000 / by_name["LIMIS ridge"]["fit_seconds"])
 
 
+def test_curves_are_written_out_beside_their_explanations(found):
+    by_name = {line["method"]: line for line in found["results"]}
+    curves = by_name["LIMIS curves"]
+    assert curves["with_curves_ms"] > min(curves["ms_of_rounds"])
+    assert all(line["with_curves_ms"] is None for name, line in by_name.items() if name != "LIMIS curves")
+    times = {line["ratio"]: line["times"] for line in found["ratios"]}
+    assert times["TreeSHAP / LIMIS curves, written out"] == by_name["TreeSHAP"]["ms"] / curves["with_curves_ms"]
+    assert found["small_fit"]["cpu_seconds"] > 0
+    assert found["small_fit"]["black_box_cpu_seconds"] > 0
+    assert "rows: " in bench.ratio_lines(found)[-1]
+
+
 def test_lime_asks_the_black_box_within_its_time(found):
     lime = next(line for line in found["results"] if line["method"] == "LIME")
     assert all(own < all_ for own, all_ in zip(lime["alone_ms_of_rounds"], lime["ms_of_rounds"], strict=True))
@@ -100,7 +114,7 @@ def test_lime_asks_the_black_box_within_its_time(found):
 
 def test_shares_of_the_stages_sum_to_one(found):
     profiles = {(one["surrogate"], one["rows"]): one for one in found["profiles"]}
-    assert set(profiles) == {(kind, rows) for kind in ("ridge", "tree") for rows in (bench.QUICK.rows, 1)}
+    assert set(profiles) == {(kind, rows) for kind in ("ridge", "tree", "curves") for rows in (bench.QUICK.rows, 1)}
     for one in profiles.values():
         assert tuple(one["shares"]) == stages.STAGES
         assert sum(one["shares"].values()) == pytest.approx(1)
@@ -231,5 +245,10 @@ def test_growth_is_measured_for_each_size_and_drawn(tmp_path, capsys):
     bounds = ["bench", "growth", "--quick", "--sizes", "160", "--without-bounds", "-o", str(tmp_path / "growth-2.json")]
     assert main(bounds) == 0
     assert [line["bounded"] for line in json.loads((tmp_path / "growth-2.json").read_text())["growth"]] == [True, False]
+    curves = ["bench", "growth", "--quick", "--sizes", "160", "--surrogate", "curves"]
+    assert main([*curves, "-o", str(tmp_path / "growth-curves.json")]) == 0
+    line = json.loads((tmp_path / "growth-curves.json").read_text())["growth"][0]
+    assert line["surrogate"] == "curves"
+    assert line["with_contributions_ms"] > 0
     write_page(tmp_path)
     assert "explanations a second" in (tmp_path / "README.md").read_text()

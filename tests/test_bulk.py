@@ -101,6 +101,19 @@ def test_a_folder_is_explained_as_its_rows_would_be_at_once(explainer, here, tmp
     assert here == list(range(6))
 
 
+@pytest.mark.parametrize("workers", [None, 2])
+def test_curves_are_told_in_parts_as_at_once(request, tmp_path, workers):
+    if workers is None:
+        request.getfixturevalue("here")
+    curves = fitted(price, surrogate="curves", max_questions=5000)
+    rows = make_rows(60, seed=4)
+    source = write(tmp_path / "rows", a=rows[:35], b=rows[35:])
+    curves.explain_dataset(source, tmp_path / "out", rows_a_part=13, workers=workers or 1)
+    expected = told(curves, rows)
+    check_same(tmp_path / "out", expected)
+    assert (expected["contribution: colour"] != 0).any()
+
+
 def test_only_results_and_the_plan_are_left(explainer, here, tmp_path):
     source = write(tmp_path / "rows", a=make_rows(20))
     explainer.explain_dataset(source, tmp_path / "out", rows_a_part=10)

@@ -111,6 +111,17 @@ def test_one_walk_gives_what_each_unit_alone_and_each_pair_would_change(taught, 
     np.testing.assert_allclose(both, expected, atol=1e-10)
 
 
+def test_many_values_of_one_unit_go_down_the_trees_together(taught):
+    _, values, model = taught
+    own, others = model.cells(values[:30]), model.cells(values[100:250])  # more than are taken at a time
+    for members in (np.array([3, 4]), np.array([2])):
+        unit_of = np.where(np.isin(np.arange(values.shape[1]), members), 0, 1)
+        found = model.one_unit_changes(own, members, others)
+        rows = np.repeat(np.arange(30), len(others))
+        each = model.unit_changes(own, rows, np.tile(others, (30, 1)), unit_of)[:, 0]
+        np.testing.assert_allclose(found, each.reshape(30, -1), atol=1e-10)
+
+
 def test_curves_are_its_answers_in_every_cell_missing_included(taught):
     _, values, model = taught
     cells = model.cells(values[:25])
@@ -150,6 +161,20 @@ def test_grids_hold_values_that_exist_and_levels_answer_for_themselves_alone():
     np.testing.assert_array_equal(at, values[:, [3, 4]])
     strange = table.values(table.read(people(1).assign(city="Lima")))
     assert grids.cells(table, strange)[0, 3] == -1
+
+
+def test_numbers_go_to_the_nearest_cell_in_ranks():
+    table, frame = Table.learn(people(300))
+    values = table.values(frame)
+    units = find_units(table, values)
+    grids = Grids.of(table, units, values, 8)
+    cells, ranks = grids.cells(table, values), table.ranks(values)
+    for unit in (0, 1, 4):  # age, children and noise
+        column = units.members[unit][0]
+        whole = np.tile(values[:1], (len(grids.values[unit]), 1))
+        whole[:, column] = grids.values[unit][:, 0]
+        apart = np.abs(ranks[:, [column]] - table.ranks(whole)[:, column])
+        np.testing.assert_array_equal(cells[:, unit] - grids.starts[unit], apart.argmin(axis=1))
 
 
 def test_a_gap_is_a_value_of_its_own():
@@ -252,6 +277,31 @@ def test_an_explanation_does_not_depend_on_the_batch(explained):
     pd.testing.assert_frame_equal(alone[0].curve_frame(), found[7].curve_frame())
     part = found[[7, 3]]
     pd.testing.assert_frame_equal(part[0].curve_frame(), found[7].curve_frame())
+
+
+@pytest.mark.parametrize("size", [1, 7, 200])
+def test_nor_do_curves_contributions_and_fidelity_of_many_rows(explained, size):
+    explainer, _, _ = explained
+    rows = people(200, seed=5)
+    whole, starts = explainer.explain(rows), range(0, min(len(rows), 8 * size), size)
+    parts = [explainer.explain(rows.iloc[start : start + size]) for start in starts]
+    n = sum(map(len, parts))
+    for name in ("contributions", "fidelity"):
+        pd.testing.assert_frame_equal(
+            pd.concat([getattr(part, name) for part in parts]), getattr(whole, name).iloc[:n], check_exact=True
+        )
+    curves = pd.concat([part.curves for part in parts], ignore_index=True)
+    pd.testing.assert_frame_equal(curves, whole.curves[whole.curves["row"] < n], check_exact=True)
+    weights = np.concatenate([part.weights.toarray() for part in parts])
+    np.testing.assert_array_equal(weights, whole.weights.toarray()[:n])
+
+
+def test_curves_of_many_rows_are_those_of_each(explained):
+    explainer, rows, found = explained
+    for queries in (0, 5):
+        own = found if queries == 0 else explainer.explain(rows, queries=queries)
+        each = pd.concat([one.curve_frame() for one in own], ignore_index=True)
+        pd.testing.assert_frame_equal(own.curves, each)
 
 
 def test_rows_that_speak_are_training_rows_and_never_equal_ones(explained):

@@ -30,6 +30,7 @@ from limis.curves.questions import MAX_QUESTIONS
 from limis.errors import InputError
 from limis.explanation import Explanations
 from limis.fidelity.ground import RANGES
+from limis.fidelity.units import find_units
 from limis.given import at_most, checked_weight
 from limis.jumps import find_jumps
 from limis.metrics import nse
@@ -128,7 +129,7 @@ class LimisExplainer(BaseEstimator):
         GiB that the working arrays of one block of explanations may take.
     device : str, default="cpu"
         Where estimators over all rows are trained, and ridges and trees on two scales fitted, as torch names it
-        ("cuda").
+        ("cuda"). Curves are drawn by all cores of the processor wherever that is.
     n_jobs : int, default=None
         Threads that grow the forest, as in scikit-learn; None takes all cores.
     random_state : int, default=0
@@ -403,14 +404,17 @@ class LimisExplainer(BaseEstimator):
             most = len(training)
         choosing, measuring = (part.part(np.arange(min(len(part), most))) for part in (choosing, measuring))
         places, measured = places[:most], measured[:most]
+        units = find_units(training.table, training.values)
         asked, to_measure = (
-            MeasuringRows.ask(training, part.frame, part.outputs, part.every, np.random.default_rng(seed))
+            MeasuringRows.ask(training, part.frame, part.outputs, part.every, np.random.default_rng(seed), units)
             for part, seed in ((choosing, [self.random_state, 2]), (measuring, [self.random_state, 1]))
         )
         options = CurveOptions(**{field.name: getattr(self, field.name) for field in fields(CurveOptions)})
         n_asked = asked.n_questions + to_measure.n_questions
         options = replace(options, max_questions=max(0, self.max_questions - n_asked))
-        found = fit_curves(training, asked, options, rng, fresh=fresh, places=places if held_out is None else None)
+        found = fit_curves(
+            training, asked, units, options, rng, fresh=fresh, places=places if held_out is None else None
+        )
         found.facts["questions"] += n_asked
         self.local_model_ = found.model
         self.choices_ = found.choices_frame()
@@ -888,7 +892,7 @@ class LimisExplainer(BaseEstimator):
         """Explain on another device from now on, as torch names it: "cuda", or "cpu". A loaded explainer is on the CPU.
 
         On an accelerator many rows are explained at a time, with the same results up to rounding. It fits ridges and
-        trees on two scales; everything else stays on the CPU.
+        trees on two scales; everything else stays on the CPU, where all cores draw curves.
         """
         check_is_fitted(self, "training_")
         if not isinstance(device, str):

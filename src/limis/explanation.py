@@ -180,7 +180,7 @@ class Explanations(DrawsItself):
         a common name. Low and high are the ends of intervals that hold for 95% of changes, near and far; they are not
         known where questions were asked about the row.
         """
-        return pd.concat([one.curve_frame() for one in self], ignore_index=True)
+        return curve_frame(self, np.arange(len(self)))
 
     @property
     def model_outputs(self) -> pd.Series:
@@ -404,9 +404,7 @@ class Explanation:
 
     def curve_frame(self) -> pd.DataFrame:
         """All curves of this row, as in `Explanations.curves`."""
-        if not self.all.fits.has_curves:
-            raise InputError('this local model is no curves; fit with surrogate="curves"')
-        return curve_frame(self)
+        return curve_frame(self.all, [self.row])
 
     def rules(self) -> list[Rule]:
         """The tree as if-then rules in original columns and units, a leaf each; the one that holds here is marked."""

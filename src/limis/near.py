@@ -25,6 +25,58 @@ def find_distances(queries: np.ndarray, pool: np.ndarray, is_category: np.ndarra
         distances[query] = _distances(queries[query], pool, is_category)
 
 
+@in_parallel
+def find_others(
+    queries: np.ndarray,
+    pool: np.ndarray,
+    is_category: np.ndarray,
+    own_values: np.ndarray,
+    pool_values: np.ndarray,
+    nearest: np.ndarray,
+    counts: np.ndarray,
+) -> None:
+    """The same of rows that differ from the query somewhere, and how many there are: (queries, k), (queries,).
+
+    own_values, pool_values : (queries, columns), (rows, columns) the values by which rows are equal; ranks may be the
+    same for values that are not.
+    """
+    most = nearest.shape[1]
+    for query in prange(len(queries)):
+        distances = _distances(queries[query], pool, is_category)
+        n = len(distances)
+        for place in range(len(distances)):
+            if _are_equal(own_values[query], pool_values[place]):
+                distances[place] = np.inf
+                n -= 1
+        counts[query] = min(n, most)
+        nearest[query, : counts[query]] = _first(distances, counts[query])
+
+
+@compiled
+def _are_equal(row: np.ndarray, other: np.ndarray) -> bool:
+    for column in range(len(row)):
+        if row[column] != other[column] and not (np.isnan(row[column]) and np.isnan(other[column])):
+            return False
+    return True
+
+
+@compiled
+def _first(distances: np.ndarray, most: int) -> np.ndarray:
+    """The places of the lowest distances, the lowest first, ties by place: for many of them sooner than `_lowest`."""
+    found = np.empty(most, dtype=np.int64)
+    if most == 0:
+        return found
+    limit = np.partition(distances, most - 1)[most - 1]
+    ties = most - np.count_nonzero(distances < limit)
+    n = 0
+    for place in range(len(distances)):
+        if distances[place] < limit or (ties > 0 and distances[place] == limit):
+            ties -= distances[place] == limit
+            found[n] = place
+            n += 1
+    return found[np.argsort(distances[found], kind="mergesort")]
+
+
 @compiled
 def _distances(query: np.ndarray, pool: np.ndarray, is_category: np.ndarray) -> np.ndarray:
     """From all rows of the pool; missing against present counts as 1."""

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from limis.cell_types import first_that_fits, with_levels
-from limis.near import find_distances, find_near
+from limis.near import find_distances, find_near, find_others
 from limis.table import Table
 
 NEAR_ROWS = 30
@@ -77,6 +77,16 @@ def near_rows(queries: np.ndarray, pool: np.ndarray, is_category: np.ndarray, k:
     nearest = np.empty((len(queries), min(k, len(pool))), dtype=np.int64)
     find_near(*_compared(queries, pool), is_category, nearest)
     return nearest
+
+
+def near_others(
+    table: Table, values: np.ndarray, pool_values: np.ndarray, pool_ranks: np.ndarray, k: int
+) -> list[np.ndarray]:
+    """For each row of values the places of its ``k`` nearest rows of the pool that differ from it, in that order."""
+    nearest, counts = np.empty((len(values), min(k, len(pool_values))), dtype=np.int64), np.empty(len(values), np.int64)
+    compared = _compared(table.ranks(values), pool_ranks)
+    find_others(*compared, table.is_category, values, pool_values, nearest, counts)
+    return [places[:n] for places, n in zip(nearest, counts, strict=True)]
 
 
 def _compared(queries: np.ndarray, others: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -23,9 +23,11 @@ examples:
   limis bench adult                             LIMIS, LIME, SHAP, SILO and MAPLE on the same model and rows
   limis bench facebook -o bench-facebook.json
   limis bench adult --methods LIME TreeSHAP     only these, beside LIMIS with ridges
+  limis bench adult --methods "LIMIS curves" LIME TreeSHAP
   limis bench adult --methods --profile         LIMIS alone, and where its time goes
   limis bench growth                            fitting and explaining with 10,000 to 10,000,000 training rows
   limis bench growth --sizes 603713 --device cuda
+  limis bench growth --sizes 100000 1000000 --surrogate curves
   limis bench growth --sizes 300000 --without-bounds
   limis bench trees                             trees for many rows at once against scikit-learn's, one by one
 
@@ -59,7 +61,10 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     )
     parser.add_argument("--device", default="cpu", help='of growth: where rows are explained, such as "cuda" (cpu)')
     parser.add_argument(
-        "--surrogate", default="ridge", choices=("ridge", "tree"), help="of growth: what explains a row (ridge)"
+        "--surrogate",
+        default="ridge",
+        choices=("ridge", "tree", "curves"),
+        help="of growth: what explains a row (ridge)",
     )
     parser.add_argument(
         "--without-bounds",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from limis.curves.kernels import find_cells
 from limis.fidelity.units import Units
 from limis.table import Table
 
@@ -22,6 +24,7 @@ class Grids:
     units: Units
     donors: list[np.ndarray]  # for each unit places of training rows
     values: list[np.ndarray]  # for each unit (donors, its columns)
+    _ranked: tuple[Table, np.ndarray] | None = field(default=None, init=False, repr=False, compare=False)
 
     @classmethod
     def of(cls, table: Table, units: Units, training_values: np.ndarray, most: int = MOST_HELD + QUANTILES) -> Grids:
@@ -51,29 +54,32 @@ class Grids:
 
         Numbers go to the nearest recorded one in ranks, levels and missing values to themselves alone.
         """
-        found = np.full((len(values), len(self.units)), -1, dtype=np.int64)
-        ranks = table.ranks(values)
-        for unit, (members, own) in enumerate(zip(self.units.members, self.values, strict=True)):
-            if len(own) == 0:
-                continue
-            whole = np.full((len(own), values.shape[1]), np.nan)
-            whole[:, members] = own
-            grid = table.ranks(whole)[:, members]  # (cells, columns of the unit)
-            apart = np.zeros((len(values), len(own)))
-            for place, j in enumerate(members):
-                here, there = ranks[:, j, None], grid[None, :, place]
-                if table.is_category[j]:
-                    apart += np.where(here == there, 0.0, np.inf)
-                else:
-                    both = np.isnan(here) & np.isnan(there)
-                    with np.errstate(invalid="ignore"):
-                        distance = np.abs(here - there)
-                    apart += np.where(both, 0.0, np.where(np.isnan(distance), np.inf, distance))
-            nearest = apart.argmin(axis=1)
-            least = apart[np.arange(len(values)), nearest]
-            limit = np.inf if len(members) == 1 else FAR * len(members)
-            found[:, unit] = np.where(least < limit, self.starts[unit] + nearest, -1)
+        found = np.empty((len(values), len(self.units)), dtype=np.int64)
+        members = self.units.members
+        sizes = np.array([len(columns) for columns in members])
+        find_cells(
+            table.ranks(values),
+            self._ranks(table),
+            self.starts,
+            np.concatenate(members),
+            np.cumsum([0, *sizes]),
+            table.is_category,
+            np.where(sizes == 1, np.inf, FAR * sizes),
+            found,
+        )
         return found
+
+    def _ranks(self, table: Table) -> np.ndarray:
+        """The values of all cells as the table ranks them, worked out once: (cells, columns), NaN in other units'."""
+        if self._ranked is None or self._ranked[0] is not table:
+            whole = np.full((int(self.starts[-1]), len(table.columns)), np.nan)
+            for unit, (members, own) in enumerate(zip(self.units.members, self.values, strict=True)):
+                whole[self.starts[unit] : self.starts[unit + 1], members] = own
+            self._ranked = (table, table.ranks(whole))
+        return self._ranked[1]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_ranked": None}
 
     def holds(self, values: np.ndarray, cells: np.ndarray) -> np.ndarray:
         """Whether the cells, (rows, units), are the units' very values: (rows, units) bool."""

@@ -13,6 +13,7 @@ from numba import prange
 
 from limis.threads import compiled, in_parallel
 
+AT_ONCE = 64  # others that a unit may take the cells of in one walk: a bit each
 MOST_WAYS = 256  # that may be open in one column of a tree: more than its leaves
 
 
@@ -77,6 +78,97 @@ def replace_units(
                 node = trees.left[node] if own_left else trees.right[node]
             for place in range(n_left):
                 found[question, units[place]] += leaves[place] - trees.value[node]
+
+
+@in_parallel
+def replace_one_unit(trees: Trees, own: np.ndarray, members: np.ndarray, others: np.ndarray, found: np.ndarray) -> None:
+    """Add what the answer for each row changes by when one unit takes each of at most 64 other cells: (rows, others).
+
+    own : (rows, columns). members : (columns,) bool, those of the unit. others : (others, columns) cells, of which the
+    unit's count. All others go down a tree together, and part where it splits on the unit.
+    """
+    for row in prange(len(own)):
+        nodes, sets = np.empty(MOST_WAYS, dtype=np.int64), np.empty(MOST_WAYS, dtype=np.uint64)
+        for root in trees.roots:
+            leaf, n_open = _leave(trees, root, own[row], members, others, nodes, sets)
+            while n_open:
+                n_open = _arrive(trees, own[row], members, others, nodes, sets, n_open)
+                moved = trees.value[nodes[n_open]] - trees.value[leaf]
+                for other in range(len(others)):
+                    if sets[n_open] & (np.uint64(1) << np.uint64(other)) != np.uint64(0):
+                        found[row, other] += moved
+
+
+@compiled
+def _leave(
+    trees: Trees,
+    node: int,
+    here: np.ndarray,
+    members: np.ndarray,
+    others: np.ndarray,
+    nodes: np.ndarray,
+    sets: np.ndarray,
+) -> tuple[int, int]:
+    """Go a row's own way to its leaf; where others leave it, write the node they go to and which they are."""
+    nobody, n_open = np.uint64(0), 0
+    along = nobody
+    for other in range(len(others)):
+        along |= np.uint64(1) << np.uint64(other)
+    while trees.column[node] >= 0:
+        goes_left = _goes_left(trees, node, here[trees.column[node]])
+        child, away = trees.left[node], trees.right[node]
+        if not goes_left:
+            child, away = away, child
+        if along != nobody and members[trees.column[node]]:
+            to_left = _those_left(trees, node, others, along)
+            stay = to_left if goes_left else along & ~to_left
+            if stay != along:
+                nodes[n_open], sets[n_open] = away, along & ~stay
+                n_open += 1
+                along = stay
+        node = child
+    return node, n_open
+
+
+@compiled
+def _arrive(
+    trees: Trees,
+    here: np.ndarray,
+    members: np.ndarray,
+    others: np.ndarray,
+    nodes: np.ndarray,
+    sets: np.ndarray,
+    n_open: int,
+) -> int:
+    """Follow the last set of others to a leaf and write it there; those that part from it on the way come before it."""
+    at, some = nodes[n_open - 1], sets[n_open - 1]
+    n_open -= 1
+    while trees.column[at] >= 0:
+        if not members[trees.column[at]]:
+            at = trees.left[at] if _goes_left(trees, at, here[trees.column[at]]) else trees.right[at]
+            continue
+        to_left = _those_left(trees, at, others, some)
+        to_right = some & ~to_left
+        if to_left == np.uint64(0):
+            at = trees.right[at]
+            continue
+        if to_right != np.uint64(0):
+            nodes[n_open], sets[n_open] = trees.right[at], to_right
+            n_open += 1
+        at, some = trees.left[at], to_left
+    nodes[n_open], sets[n_open] = at, some
+    return n_open
+
+
+@compiled
+def _those_left(trees: Trees, node: int, others: np.ndarray, some: np.uint64) -> np.uint64:
+    """Which of a set of others, a bit each, go left at a node."""
+    found = np.uint64(0)
+    for other in range(len(others)):
+        bit = np.uint64(1) << np.uint64(other)
+        if some & bit != np.uint64(0) and _goes_left(trees, node, others[other, trees.column[node]]):
+            found |= bit
+    return found
 
 
 @compiled
@@ -220,3 +312,37 @@ def _add_up(curve: np.ndarray) -> None:
         total += curve[place]
         curve[place] = total
     curve[-1] += total
+
+
+@in_parallel
+def find_cells(
+    ranks: np.ndarray,
+    grid: np.ndarray,
+    starts: np.ndarray,
+    members: np.ndarray,
+    member_starts: np.ndarray,
+    is_category: np.ndarray,
+    limits: np.ndarray,
+    found: np.ndarray,
+) -> None:
+    """Write the cell of each unit whose values are nearest to a row's, -1 where none is: (rows, units).
+
+    ranks : (rows, columns). grid : (cells, columns), of which each cell has its unit's. starts : (units + 1,) where
+    each unit's cells begin; members, member_starts : the columns of each. limits : (units,) how far is too far.
+    """
+    for row in prange(len(ranks)):
+        for unit in range(len(limits)):
+            nearest, least = -1, limits[unit]
+            columns = members[member_starts[unit] : member_starts[unit + 1]]
+            for cell in range(starts[unit], starts[unit + 1]):
+                total = 0.0
+                for column in columns:
+                    here, there = ranks[row, column], grid[cell, column]
+                    if is_category[column]:
+                        total += 0.0 if here == there else np.inf
+                    elif not (np.isnan(here) and np.isnan(there)):
+                        apart = np.abs(here - there)
+                        total += np.inf if np.isnan(apart) else apart
+                if total < least:
+                    nearest, least = cell, total
+            found[row, unit] = nearest

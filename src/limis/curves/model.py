@@ -137,6 +137,38 @@ class CurveGround(Shared):
         return by_unit, np.maximum(overall, 1e-6 * max(overall.max(initial=0.0), 1e-300))  # none is quite sure
 
     @cached_property
+    def shown_unit(self) -> np.ndarray:
+        """The unit of each value shown: (cells,)."""
+        return np.repeat(np.arange(len(self.units)), self.shown.sizes)
+
+    @cached_property
+    def shown_values(self) -> np.ndarray:
+        """The values shown, each in the columns of its unit among zeros: (cells, columns)."""
+        whole = np.zeros((len(self.shown_unit), len(self.table.columns)))
+        for unit, members in enumerate(self.units.members):
+            whole[self.shown.starts[unit] : self.shown.starts[unit + 1], members] = self.shown.values[unit]
+        return whole
+
+    @cached_property
+    def shown_grid_cells(self) -> np.ndarray:
+        """The recorded value nearest to each value shown, -1 where none is near: (cells,)."""
+        return self.grids.cells(self.table, self.shown_values)[np.arange(len(self.shown_unit)), self.shown_unit]
+
+    @cached_property
+    def shown_taught_cells(self) -> np.ndarray:
+        """The taught model's cells of the values shown: (cells, columns)."""
+        assert self.taught is not None
+        return self.taught.cells(self.shown_values)
+
+    @cached_property
+    def shown_places(self) -> np.ndarray:
+        """Where the taught model's curves have each value shown, by the first column of its unit: (cells,)."""
+        assert self.taught is not None
+        column = np.array([members[0] for members in self.units.members])[self.shown_unit]
+        cells = self.shown_taught_cells[np.arange(len(column)), column]
+        return np.where(cells < 0, self.taught.starts[column + 1] - 1, self.taught.starts[column] + cells)
+
+    @cached_property
     def unit_of(self) -> np.ndarray:
         """The unit of each column: (columns,)."""
         return self.units.of_column()
@@ -209,29 +241,31 @@ class CurveFits(LocalFits):
             found[mine] = self.answers[row].missed(self.ground, ranks[mine], np.where(exact[mine], cells[mine], -1))
         return np.where(self.changed_units(rows, values), found, 0.0)
 
-    def curves(self, row: int) -> np.ndarray:
-        """What g changes by as each unit takes each of the values shown: (cells of ``ground.shown``,)."""
-        ground, shown = self.ground, self.ground.shown
-        n_cells, here = int(shown.starts[-1]), self.values[row]
-        found = np.zeros(n_cells)
-        moved = np.tile(here, (n_cells, 1))
+    def curves(self, rows: np.ndarray) -> np.ndarray:
+        """What g changes by as each unit takes each of the values shown: (rows, cells of ``ground.shown``)."""
+        ground, unit = self.ground, self.ground.shown_unit
+        found = np.zeros((len(rows), len(unit)))
+        if self.corrections.shape[1]:
+            own, there = self.corrections[rows], ground.shown_grid_cells
+            here = self._grid_cells[rows][:, unit]
+            known = (here >= 0) & (there >= 0)
+            found += np.where(known, own[:, there] - np.take_along_axis(own, np.maximum(here, 0), axis=1), 0.0)
+        for place in np.flatnonzero([self.answers[row] is not None for row in rows]).tolist():
+            moved = np.where(unit[:, None] == ground.unit_of, ground.shown_values, self.values[rows[place]])
+            found[place] += self._answered(np.full(len(unit), rows[place]), moved).sum(axis=1)
+        if ground.taught is not None:
+            for block in blocks(len(rows), max(1, CELLS_AT_ONCE // (len(unit) + int(ground.taught.starts[-1])))):
+                found[block] += self._taught_curves(ground.taught, self._cells[rows[block]])
+        return found
+
+    def _taught_curves(self, taught: TaughtModel, own: np.ndarray) -> np.ndarray:
+        """The taught model's part in the curves of rows, given by their cells: (rows, cells of ``ground.shown``)."""
+        ground, there = self.ground, self.ground.shown_taught_cells
+        found = taught.curves(own)[:, ground.shown_places]
         for unit, members in enumerate(ground.units.members):
-            moved[shown.starts[unit] : shown.starts[unit + 1], members] = shown.values[unit]
-        rows = np.full(n_cells, row)
-        found += (self._corrected(rows, moved) + self._answered(rows, moved)).sum(axis=1)
-        if ground.taught is None:
-            return found
-        taught, cells = ground.taught, ground.taught.cells(moved)
-        curves = taught.curves(self._cells[[row]])[0]
-        for unit, members in enumerate(ground.units.members):
-            own = slice(shown.starts[unit], shown.starts[unit + 1])
-            if len(members) == 1:
-                column = int(members[0])
-                first, last = int(taught.starts[column]), int(taught.starts[column + 1]) - 1
-                at = cells[own, column]
-                found[own] += curves[np.where(at < 0, last, first + at)]
-            else:
-                found[own] += taught.unit_changes(self._cells, rows[own], cells[own], ground.unit_of)[:, unit]
+            if len(members) > 1:
+                cells = np.flatnonzero(ground.shown_unit == unit)
+                found[:, cells] = taught.one_unit_changes(own, members, there[cells])
         return found
 
     def contributions(self, table: Table) -> np.ndarray:
@@ -266,12 +300,9 @@ class CurveFits(LocalFits):
             by_column = np.add.reduceat(taught.curves(self._cells[block]) * shares, taught.starts[:-1], axis=1)
             for unit, members in enumerate(ground.units.members):
                 found[block, unit] = by_column[:, members[0]]
-        if any(several):
+        for unit in np.flatnonzero(several).tolist():
             cells = ground.reference_cells[:JOINT_REFERENCE]
-            rows = np.repeat(np.arange(n), len(cells))
-            responses = taught.unit_changes(self._cells, rows, np.tile(cells, (n, 1)), ground.unit_of)
-            mean = responses.reshape(n, len(cells), -1).mean(axis=1)
-            found[:, several] = mean[:, several]
+            found[:, unit] = taught.one_unit_changes(self._cells, ground.units.members[unit], cells).mean(axis=1)
         return found
 
     def changed_units(self, rows: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -288,23 +319,30 @@ class CurveFits(LocalFits):
         by_unit, overall = self.ground.recorded_doubt
         slot = np.zeros(self.weights.shape[1], dtype=np.int64)
         slot[self.ground.recorded.origin] = np.arange(len(self.ground.recorded))
+        shares = self.weights
+        n_speaking = np.diff(shares.indptr)
+        speaking = np.flatnonzero(n_speaking)
         found = np.tile(overall, (len(self.values), 1))
-        weights = self.weights
-        for row in np.flatnonzero(np.diff(weights.indptr)):
-            line = slice(weights.indptr[row], weights.indptr[row + 1])
-            share = weights.data[line]
-            here = (share[:, None] * by_unit[slot[weights.indices[line]]]).sum(axis=0) / share.sum()
-            found[row] = (here + overall) / 2
+        if len(speaking):
+            shape = (len(self.values), len(by_unit))
+            total = np.add.reduceat(shares.data, shares.indptr[speaking])
+            here = sp.csr_array((shares.data, slot[shares.indices], shares.indptr), shape=shape) @ by_unit
+            found[speaking] = (here[speaking] / total[:, None] + overall) / 2
         return found
 
-    def half_widths(self, row: int, changes: np.ndarray) -> np.ndarray:
-        """How far a row's curves may be off at each of the values shown; NaN where that is not known."""
-        shown = self.ground.shown
-        if self.intervals.learned is None or self.answers[row] is not None:
-            return np.full(len(changes), np.nan)
-        units = np.repeat(np.arange(len(shown.units)), shown.sizes)
-        doubt = self.part(np.array([row])).doubt()
-        return self.intervals.learned.half_widths(doubt, np.zeros(len(units), dtype=np.int64), units, changes)
+    def half_widths(self, rows: np.ndarray, changes: np.ndarray) -> np.ndarray:
+        """How far curves may be off at each of the values shown, (rows, cells); NaN where that is not known."""
+        found = np.full(changes.shape, np.nan)
+        if self.intervals.learned is None:
+            return found
+        known = np.flatnonzero([self.answers[row] is None for row in rows])
+        unit = self.ground.shown_unit
+        for block in blocks(len(known), max(1, CELLS_AT_ONCE // max(1, len(unit)))):
+            own = known[block]
+            row, units = np.repeat(np.arange(len(own)), len(unit)), np.tile(unit, len(own))
+            doubt, said = self.part(rows[own]).doubt(), changes[own].ravel()
+            found[own] = self.intervals.learned.half_widths(doubt, row, units, said).reshape(len(own), -1)
+        return found
 
     def size(self) -> np.ndarray:
         """How much the rows that speak correct: (rows,)."""

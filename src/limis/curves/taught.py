@@ -11,12 +11,22 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from joblib import cpu_count
 from sklearn.ensemble import HistGradientBoostingRegressor
 from threadpoolctl import threadpool_limits
 
-from limis.curves.kernels import Trees, draw_curves, predict_cells, replace_pairs, replace_units
+from limis.curves.kernels import (
+    AT_ONCE,
+    Trees,
+    draw_curves,
+    predict_cells,
+    replace_one_unit,
+    replace_pairs,
+    replace_units,
+)
 from limis.table import Table
 
+CELLS_A_THREAD = 2_000_000  # of fewer, threads wait for each other longer than they work
 PRIOR = 5.0  # rows' worth of trust that the overall mean gets in the mean answer of a level
 
 
@@ -60,8 +70,9 @@ class TaughtModel:
             early_stopping=False,
             random_state=seed,
         )
-        with threadpool_limits(n_threads, user_api="openmp"):
-            inputs = _inputs(values, level_order)
+        inputs = _inputs(values, level_order)
+        most = cpu_count() if n_threads is None else n_threads
+        with threadpool_limits(max(1, min(most, inputs.size // CELLS_A_THREAD)), user_api="openmp"):
             booster.fit(np.where(np.isnan(inputs).all(axis=0), 0.0, inputs), answers)  # a column without any value
         # scikit-learn has no public way to its trees; a test compares what they say here and there.
         nodes = [predictors[0].nodes for predictors in booster._predictors]  # noqa: SLF001
@@ -114,6 +125,17 @@ class TaughtModel:
         """What its answer changes by when each unit alone takes the new cells: (questions, units)."""
         found = np.zeros((len(rows), int(unit_of.max()) + 1))
         replace_units(self.trees, own, rows, cells, unit_of, found)
+        return found
+
+    def one_unit_changes(self, own: np.ndarray, members: np.ndarray, others: np.ndarray) -> np.ndarray:
+        """What its answer for rows changes by when one unit takes each of other rows' cells: (rows, others)."""
+        found = np.zeros((len(own), len(others)))
+        of_unit = np.isin(np.arange(own.shape[1]), members)
+        for start in range(0, len(others), AT_ONCE):
+            some = slice(start, start + AT_ONCE)
+            part = np.zeros((len(own), len(others[some])))
+            replace_one_unit(self.trees, own, of_unit, others[some], part)
+            found[:, some] = part
         return found
 
     def pair_changes(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -9,54 +10,78 @@ import pandas as pd
 
 from limis.columns import Column
 from limis.curves.model import CurveFits
+from limis.errors import InputError
 
 if TYPE_CHECKING:
-    from limis.explanation import Explanation
+    from limis.explanation import Explanations
 
 
-def curve_frame(one: Explanation) -> pd.DataFrame:
-    """All curves of a row: row, column, value, output, its interval, change, and whether the value is the row's own.
+def curve_frame(found: Explanations, rows: Sequence[int] | np.ndarray) -> pd.DataFrame:
+    """All curves of some rows: row, column, value, output, its interval, change, and whether the value is the own one.
 
     Numbers come in their order; the row's own value is among them.
     """
-    fits, training = cast(CurveFits, one.all.fits), one.all.training
-    ground, here = fits.ground, fits.values[one.row]
-    shown, changes = ground.shown, fits.curves(one.row)
-    widths = fits.half_widths(one.row, changes)
-    lines: list[dict[str, Any]] = []
+    if not found.fits.has_curves:
+        raise InputError('this local model is no curves; fit with surrogate="curves"')
+    rows = np.asarray(rows, dtype=np.int64)
+    fits = cast(CurveFits, found.fits)
+    ground, own_values, own_frame = fits.ground, fits.values[rows], found.frame.iloc[rows]
+    shown, changes = ground.shown, fits.curves(rows)
+    widths = fits.half_widths(rows, changes)
+    parts: list[tuple[np.ndarray, ...]] = []  # of each unit: kept, cells, change, half, own; (rows, values) each
     for unit, members in enumerate(ground.units.members):
-        columns = [training.table.columns[j] for j in members]
-        values = np.vstack([shown.values[unit], here[members]])
-        cells_shown = slice(shown.starts[unit], shown.starts[unit + 1])
-        said, half = np.append(changes[cells_shown], 0.0), np.append(widths[cells_shown], 0.0)
-        cells = [_cell(columns, training.frame, int(donor)) for donor in shown.donors[unit]]
-        cells.append(_cell(columns, one.all.frame, one.row))
-        own = ((values == values[-1]) | (np.isnan(values) & np.isnan(values[-1]))).all(axis=1)
-        kept = np.flatnonzero(~own)
-        kept = np.append(kept, len(values) - 1)
+        columns = [found.training.table.columns[j] for j in members]
+        here, there = own_values[:, None, members], shown.values[unit][None]
+        is_own = ((here == there) | (np.isnan(here) & np.isnan(there))).all(axis=2)
+        cells = slice(shown.starts[unit], shown.starts[unit + 1])
+        told = np.broadcast_to(_cells(columns, found.training.frame.iloc[shown.donors[unit]]), is_own.shape)
+        part: tuple[np.ndarray, ...] = (
+            _beside(~is_own, np.ones(len(rows), dtype=bool)),
+            _beside(told, _cells(columns, own_frame)),
+            _beside(changes[:, cells], np.zeros(len(rows))),
+            _beside(widths[:, cells], np.zeros(len(rows))),
+            _beside(np.zeros_like(is_own), np.ones(len(rows), dtype=bool)),
+        )
         if not columns[0].is_category:
-            kept = kept[np.argsort(values[kept, 0], kind="stable")]
-        lines += [
-            {
-                "column": ground.units.names[unit],
-                "value": cells[place],
-                "change": said[place],
-                "half": half[place],
-                "own": bool(own[place]),
-            }
-            for place in kept
-        ]
-    found = pd.DataFrame(lines, columns=["column", "value", "change", "half", "own"])
-    found.insert(0, "row", [one.label] * len(found))
-    output = one.local_prediction + found["change"]
-    found.insert(3, "output", output)
-    found.insert(4, "low", output - found["half"])
-    found.insert(5, "high", output + found["half"])
-    return found.drop(columns="half")
+            numbers = _beside(np.broadcast_to(there[:, :, 0], is_own.shape), here[:, 0, 0])
+            order = np.argsort(numbers, axis=1, kind="stable")
+            part = tuple(np.take_along_axis(held, order, axis=1) for held in part)
+        parts.append(part)
+    kept, values, change, half, own = (np.concatenate(held, axis=1) for held in zip(*parts, strict=True))
+    names = np.repeat(np.array(ground.units.names, dtype=object), shown.sizes + 1)
+    labels, row = found.index[rows], np.nonzero(kept)[0]
+    output = found.local_predictions.to_numpy()[rows][row] + change[kept]
+    return pd.DataFrame(
+        {
+            "row": (labels.to_flat_index() if isinstance(labels, pd.MultiIndex) else labels)[row],
+            "column": np.tile(names, (len(rows), 1))[kept],
+            "value": values[kept].tolist(),  # numbers alone become a column of numbers
+            "output": output,
+            "low": output - half[kept],
+            "high": output + half[kept],
+            "change": change[kept],
+            "own": own[kept],
+        }
+    )
 
 
-def _cell(columns: list[Column], frame: pd.DataFrame, row: int) -> Any:
-    """A value as the table has it; of several columns, in words."""
+def _beside(shown: np.ndarray, own: np.ndarray) -> np.ndarray:
+    """What holds for the values shown, then for the row's own: (rows, values + 1)."""
+    return np.concatenate([shown, own[:, None]], axis=1)
+
+
+def _cells(columns: list[Column], frame: pd.DataFrame) -> np.ndarray:
+    """Values as the table has them; of several columns, in words: (rows,) objects."""
+    cells: list[Any] = []
     if len(columns) == 1 and not columns[0].is_group:
-        return frame[columns[0].sources[0]].iloc[row]
-    return " / ".join(column.show(frame, row) for column in columns)
+        cells = frame[columns[0].sources[0]].tolist()
+    else:
+        raw = zip(*(frame[source].tolist() for column in columns for source in column.sources), strict=True)
+        said: dict[Any, str] = {}  # many rows share few values, and words take long
+        for row, key in enumerate(raw):
+            if key not in said:
+                said[key] = " / ".join(column.show(frame, row) for column in columns)
+            cells.append(said[key])
+    found = np.empty(len(cells), dtype=object)
+    found[:] = cells
+    return found

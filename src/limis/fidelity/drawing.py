@@ -37,20 +37,18 @@ def are_enough(size: str, n_units: int) -> bool:
     return n_units >= 2 if size == "half" else n_units == int(size)
 
 
-def draw_one_unit(
-    ground: Ground, row: int, values: np.ndarray, pool: np.ndarray, n: int, rng: np.random.Generator
-) -> list[Drawn]:
+def draw_one_unit(row: int, pool: np.ndarray, differs: np.ndarray, n: int, rng: np.random.Generator) -> list[Drawn]:
     """Up to ``n`` times a unit that some row of the pool holds otherwise, and one of those that do.
 
-    Every such unit is as likely as another, and none comes again before all did.
+    Every such unit is as likely as another, and none comes again before all did. differs : (pool, units) bool.
     """
-    differs = ground.units_that_differ(row, values[pool])
     movable = rng.permutation(np.flatnonzero(differs.any(axis=0)))
     if len(movable) == 0:
         return []
     drawn = {}
-    for unit in np.resize(movable, n).tolist():
-        donor = int(pool[rng.choice(np.flatnonzero(differs[:, unit]))])
+    for unit, lot in zip(np.resize(movable, n).tolist(), rng.random(n).tolist(), strict=True):
+        able = np.flatnonzero(differs[:, unit])
+        donor = int(pool[able[int(lot * len(able))]])
         drawn[donor, unit] = (row, donor, np.array([unit]))
     return list(drawn.values())
 

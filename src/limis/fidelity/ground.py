@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from limis.fidelity.units import Units
-from limis.perturb import gower_distance
+from limis.perturb import gower_distance, near_others
 from limis.table import Table
 
 MOST_ROWS = 50_000  # of the training rows, that distances are measured to
@@ -71,9 +71,22 @@ class Ground:
                 distances[same(self.training_values, self.values[row]).all(axis=1)] = np.inf
                 yield row, distances
 
+    def nearest(self, k: int) -> list[np.ndarray]:
+        """For every row the places of the k nearest training rows that differ from it, nearest first."""
+        return near_others(self.table, self.values, self.training_values, self.training_ranks, k)
+
+    def any_others(self, row: int, n: int, rng: np.random.Generator) -> np.ndarray:
+        """Places of up to n training rows that differ from a row, each as likely as another and in no order."""
+        every = len(self.training_values)
+        drawn = rng.choice(every, min(n + 1, every), replace=False)  # of equal ones there is one at most
+        return drawn[~same(self.training_values[drawn], self.values[row]).all(axis=1)][:n]
+
     def units_that_differ(self, row: int, others: np.ndarray) -> np.ndarray:
         """In which units other rows, given by their values, differ from a row: (others, units) bool."""
-        return (~same(others, self.values[row])) @ self.membership.T
+        members = self.units.members
+        differs = ~same(others, self.values[row])[:, np.concatenate(members)]
+        starts = np.cumsum([0, *map(len, members[:-1])])
+        return np.logical_or.reduceat(differs, starts, axis=1)
 
 
 def same(a: np.ndarray, b: np.ndarray) -> np.ndarray:

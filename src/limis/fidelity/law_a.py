@@ -31,11 +31,12 @@ FAR_DONORS = 1000  # rows looked at for a change to any value
 def single_changes(ground: Ground, n: int, rng: np.random.Generator) -> dict[str, Moves]:
     """For each range up to ``n`` changes of one unit a row; the donors are places in the training frame."""
     drawn: dict[str, list[Drawn]] = {str(k): [] for k in ground.ranges}
-    for row, distances in ground.near():
-        order = np.argsort(distances, kind="stable")[: int(np.isfinite(distances).sum())]
+    for row, near in enumerate(ground.nearest(max((int(k) for k in ground.ranges if k != ANY), default=0))):
+        far = ground.any_others(row, FAR_DONORS, rng)
+        differs = ground.units_that_differ(row, ground.training_values[np.concatenate([near, far])])
         for k in ground.ranges:
-            pool = rng.permutation(order)[:FAR_DONORS] if k == ANY else order[: int(k)]
-            drawn[str(k)] += draw_one_unit(ground, row, ground.training_values, pool, n, rng)
+            pool, own = (far, differs[len(near) :]) if k == ANY else (near[: int(k)], differs[: len(near)][: int(k)])
+            drawn[str(k)] += draw_one_unit(row, pool, own, n, rng)
     return {name: moves_of(ground, found, ground.training_places) for name, found in drawn.items()}
 
 
@@ -43,10 +44,9 @@ def joint_changes(ground: Ground, n: int, rng: np.random.Generator) -> dict[str,
     """Up to ``n`` changes of two, three and half of the units a row, from near rows and from any."""
     kinds = {f"{size}, {where}": (size, where) for size in JOINT_SIZES for where in ("near", "any")}
     drawn: dict[str, list[Drawn]] = {name: [] for name in kinds}
-    for row, distances in ground.near():
-        order = np.argsort(distances, kind="stable")[: int(np.isfinite(distances).sum())]
+    for row, near in enumerate(ground.nearest(NEAR)):
         for name, (size, where) in kinds.items():
-            pool = rng.permutation(order[:NEAR] if where == "near" else order)[:n]
+            pool = rng.permutation(near)[:n] if where == "near" else ground.any_others(row, n, rng)
             differs = ground.units_that_differ(row, ground.training_values[pool])
             for donor, able in zip(pool, differs, strict=True):
                 units = rng.permutation(np.flatnonzero(able))[: how_many(size, len(ground.units))]

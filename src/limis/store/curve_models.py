@@ -78,7 +78,8 @@ def _try_out(model: CurveModel, training: TrainingRows) -> None:
     """Read one row's curves: parts that do not fit fail here, and not on some later row."""
     fits = model.fit(training, None, training.values[:1])
     fits.contributions(training.table)
-    fits.half_widths(0, fits.curves(0))
+    first = np.array([0])
+    fits.half_widths(first, fits.curves(first))
 
 
 def _unpack_recorded(arrays: Arrays, training: TrainingRows, n_cells: int) -> RecordedRows:

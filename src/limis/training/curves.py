@@ -25,7 +25,7 @@ from limis.curves.questions import (
 from limis.curves.taught import Size, TaughtModel
 from limis.curves.weights import ResponseWeights, write_distances
 from limis.errors import InputError
-from limis.fidelity.units import find_units
+from limis.fidelity.units import Units
 from limis.metrics import nse, skill_on_changes
 from limis.perturb import MovedRows
 from limis.progress import progress
@@ -191,6 +191,7 @@ class FittedCurves:
 def fit_curves(
     training: TrainingRows,
     choosing: MeasuringRows,
+    units: Units,
     options: CurveOptions,
     rng: np.random.Generator,
     *,
@@ -203,7 +204,6 @@ def fit_curves(
     training rows themselves, ``places`` says which: each is then foreseen by a fit without it.
     """
     table, show = training.table, options.verbose
-    units = find_units(table, training.values)
     unit_of = units.of_column()
     seed = int(rng.integers(2**31))
     n_threads = None if options.n_jobs is None else effective_n_jobs(options.n_jobs)

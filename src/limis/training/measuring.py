@@ -9,7 +9,7 @@ import pandas as pd
 
 from limis.fidelity.ground import ANY, Ground
 from limis.fidelity.law_a import single_changes
-from limis.fidelity.units import find_units
+from limis.fidelity.units import Units, find_units
 from limis.rows import TrainingRows
 from limis.training.probes import ProbeRows
 
@@ -35,12 +35,16 @@ class MeasuringRows:
         outputs: np.ndarray,
         every: np.ndarray | None,
         rng: np.random.Generator,
+        units: Units | None = None,
     ) -> MeasuringRows:
-        """Draw changes by law A and ask the black box about them, if it can be asked."""
+        """Draw changes by law A and ask the black box about them, if it can be asked.
+
+        ``units`` are the training rows', where they are known already.
+        """
         rows = ProbeRows(training.table.values(frame), outputs, None, every)
         if not training.black_box.can_be_asked or len(rows) == 0:
             return cls(rows, {})
-        units = find_units(training.table, training.values)
+        units = units or find_units(training.table, training.values)
         ground = Ground.of(training.table, units, rows.values, training.values, rng)
         drawn = single_changes(ground, CHANGES, rng)
         return cls(

@@ -90,6 +90,7 @@ class Told:
     table: Table | None = None
     fits: LocalFits | None = None  # None: they say nothing of changed rows
     alone: float | None = None  # seconds without the black box's, of a method that goes row by row
+    curves: float | None = None  # seconds more to write out the curves of all rows
 
 
 @dataclass
@@ -122,7 +123,9 @@ class Method(ABC):
         raise NotImplementedError  # of methods that go row by row `explain` tells it
 
 
-class _Limis(Method):
+class Limis(Method):
+    """LIMIS with some kind of surrogate."""
+
     settings = (
         "LimisExplainer() as it is; an explanation is explain(), which asks the black box once a row, with its "
         "contributions and its fidelity"
@@ -134,16 +137,19 @@ class _Limis(Method):
         self.explainer = LimisExplainer(
             problem.model,
             surrogate=self.surrogate,
-            time_budget=QUICK_SECONDS if setup.size.quick else None,
+            time_budget=QUICK_SECONDS if setup.size.quick and self.surrogate != "curves" else None,
             random_state=problem.seed,
         )
         self.explainer.fit(problem.train, probe_rows=problem.probe)
 
     def explain(self, frame: pd.DataFrame) -> Told:
+        """Explain rows together."""
         seconds, found = timed(lambda: whole(self.explainer.explain(frame)))
         return Told(seconds, found.fits.predictions(), found.training.table, found.fits)
 
     def explain_alone(self, frames: list[pd.DataFrame], outputs: np.ndarray) -> float:
+        """One after another."""
+
         def work() -> None:
             for frame, output in zip(frames, outputs, strict=True):
                 whole(self.explainer.explain(frame, outputs=[output]))
@@ -151,7 +157,7 @@ class _Limis(Method):
         return timed(work)[0]
 
 
-class LimisRidge(_Limis):
+class LimisRidge(Limis):
     """The default."""
 
     surrogate = "ridge"
@@ -161,10 +167,26 @@ class LimisRidge(_Limis):
         setup.explainer = self.explainer
 
 
-class LimisTree(_Limis):
+class LimisTree(Limis):
     """The default with trees."""
 
     surrogate = "tree"
+
+
+class LimisCurves(Limis):
+    """Response curves, by all cores: they are not drawn on a device."""
+
+    surrogate = "curves"
+    settings = (
+        'LimisExplainer(surrogate="curves"); an explanation is explain(), which asks the black box once a row, with '
+        "its contributions and its fidelity; with curves: found.curves as well"
+    )
+
+    def explain(self, frame: pd.DataFrame) -> Told:
+        """Explain rows together; what writing out their curves takes is told besides."""
+        seconds, found = timed(lambda: whole(self.explainer.explain(frame)))
+        curves, _ = timed(lambda: found.curves)
+        return Told(seconds, found.fits.predictions(), found.training.table, found.fits, curves=curves)
 
 
 class LimeMethod(Method):
@@ -354,6 +376,7 @@ class MapleMethod(_Forest):
 METHODS: dict[str, Callable[[Setup], Method]] = {
     "LIMIS ridge": LimisRidge,
     "LIMIS tree": LimisTree,
+    "LIMIS curves": LimisCurves,
     "LIME": LimeMethod,
     "LIME, encoded": EncodedLime,
     "TreeSHAP": TreeShap,

@@ -18,7 +18,7 @@ NOTE = (
     "one at a time, without the black box's time. NSE and skill are on the rows explained, skill by the law of "
     "changes that the default is fitted on, which flatters it (audit-verdicts has other questions); SHAP values sum "
     "to the output, and say nothing of changes. Memory is how far that of the process rose above what it held before, "
-    "in fitting and in explaining the rows of one round."
+    "in fitting and in explaining the rows of one round. With curves means that those of all rows are written out too."
 )
 
 
@@ -33,6 +33,7 @@ def result_table(found: dict[str, Any]) -> pd.DataFrame:
                 "together": f"{line['together']:,}",
                 "ms a row": _number(line["ms"]),
                 f"times {base['method']}": _number(line["ms"] / base["ms"]),
+                "with curves, ms": _number(line.get("with_curves_ms")),
                 "one row, ms": _number(line["alone_ms"]),
                 "NSE": _share(line["nse"]),
                 "skill": _share(line["skill"]),
@@ -51,12 +52,20 @@ def setting_lines(found: dict[str, Any]) -> list[str]:
 
 
 def ratio_lines(found: dict[str, Any]) -> list[str]:
-    """The ratios as sentences, with what is wanted of them."""
+    """The ratios as sentences, with what is wanted of them, and what a fit to few rows takes."""
     return [
         f"{line['ratio']}: {_number(line['times'])}×"
         + (f" (wanted: at least {line['wanted']:,}×)" if "wanted" in line else "")
         for line in found["ratios"]
-    ]
+    ] + _small_fit_lines(found)
+
+
+def _small_fit_lines(found: dict[str, Any]) -> list[str]:
+    small = found.get("small_fit")
+    if small is None:
+        return []
+    said = f"{_number(small['cpu_seconds'])} s of CPU time without the black box's"
+    return [f"fit of LIMIS curves to {small['rows']:,} rows: {said} (wanted: at most {small['wanted']:g} s)"]
 
 
 def profile_table(found: dict[str, Any]) -> pd.DataFrame:

@@ -17,8 +17,8 @@ from threadpoolctl import threadpool_info
 from limis import __version__
 from limis.errors import InputError, require
 from limis.experiments.bench.memory import rise
-from limis.experiments.bench.methods import METHODS, NEEDED, LimisRidge, LimisTree, Method, Setup, Size, Told, timed
-from limis.experiments.bench.stages import profile
+from limis.experiments.bench.methods import METHODS, NEEDED, Limis, Method, Setup, Size, Told, timed
+from limis.experiments.bench.stages import cpu_of_fit, profile
 from limis.experiments.cache import machine
 from limis.experiments.real_problem import RealProblem
 from limis.metrics import nse
@@ -28,7 +28,9 @@ from limis.walk import LocalFits
 DATA = {"adult": "Adult", "facebook": "Facebook"}
 BOX, SEED = "XGBoost", 0
 BASE = "LIMIS ridge"  # what all others are compared with
+CURVES = "LIMIS curves"
 LIME_EXPLANATIONS = 400  # that a fit may take as long as
+SMALL_FIT, SMALL_FIT_SECONDS = 1000, 5.0  # rows, and the CPU time without the black box's that is wanted of their fit
 QUICK = Size(
     rows=40,
     rounds=2,
@@ -51,7 +53,7 @@ class Comparison:
     words: str
     slower: tuple[str, str]  # method, measure
     faster: tuple[str, str]
-    wanted: float
+    wanted: float | None
     times: float = 1.0  # how many of the slower one's, in the faster one's unit
 
 
@@ -73,6 +75,20 @@ COMPARISONS = (
         f"{LIME_EXPLANATIONS} explanations by LIME / fit of LIMIS ridge",
         ("LIME", "ms"),
         (BASE, "fit_seconds"),
+        1,
+        LIME_EXPLANATIONS / 1000,
+    ),
+    Comparison(f"LIME / {CURVES}", ("LIME", "ms"), (CURVES, "ms"), 100),
+    Comparison(f"TreeSHAP / {CURVES}", ("TreeSHAP", "ms"), (CURVES, "ms"), 4),
+    Comparison(f"LIME / {CURVES}, written out", ("LIME", "ms"), (CURVES, "with_curves_ms"), None),
+    Comparison(f"TreeSHAP / {CURVES}, written out", ("TreeSHAP", "ms"), (CURVES, "with_curves_ms"), None),
+    Comparison(
+        f"LIME / {CURVES}, one row, without the black box's time", ("LIME", "alone_ms"), (CURVES, "alone_ms"), None
+    ),
+    Comparison(
+        f"{LIME_EXPLANATIONS} explanations by LIME / fit of {CURVES}",
+        ("LIME", "ms"),
+        (CURVES, "fit_seconds"),
         1,
         LIME_EXPLANATIONS / 1000,
     ),
@@ -139,6 +155,9 @@ def measure(
         "results": results,
         "ratios": ratios(results, wanted=data == "adult" and not size.quick),
     }
+    if CURVES in names:
+        say(f"fitting {CURVES} to few rows")
+        found["small_fit"] = _small_fit(problem)
     if profiled:
         found["profiles"] = _profiles(turns, setup, say)
     return {**surroundings(problem), **found}
@@ -152,7 +171,7 @@ def ratios(results: Sequence[dict[str, Any]], *, wanted: bool) -> list[dict[str,
         if one.slower[0] in by_name and one.faster[0] in by_name:
             slower, faster = by_name[one.slower[0]][one.slower[1]], by_name[one.faster[0]][one.faster[1]]
             line = {"ratio": one.words, "times": one.times * slower / faster}
-            found.append({**line, "wanted": one.wanted} if wanted else line)
+            found.append({**line, "wanted": one.wanted} if wanted and one.wanted is not None else line)
     return found
 
 
@@ -199,6 +218,7 @@ class _Turns:
     explain_megabytes: float
     seconds: list[float]  # of each round
     alone: list[float]  # of each round, a row
+    with_curves: list[float]  # of each round that wrote out curves, with explaining
     told: list[Told]
 
     @classmethod
@@ -208,7 +228,7 @@ class _Turns:
             fit_seconds, method = timed(lambda: METHODS[name](setup))
         with rise() as explaining:
             method.explain(setup.problem.test.iloc[: method.rows])
-        return cls(name, method, fit_seconds, fitting.megabytes, explaining.megabytes, [], [], [])
+        return cls(name, method, fit_seconds, fitting.megabytes, explaining.megabytes, [], [], [], [])
 
     def take(self, number: int, setup: Setup) -> None:
         """A round: other rows than in the rounds before, unless it explains all of them each time."""
@@ -216,6 +236,8 @@ class _Turns:
         start = 0 if rows == len(test) else number * rows
         told = self.method.explain(test.iloc[start : start + rows])
         self.seconds.append(told.seconds)
+        if told.curves is not None:
+            self.with_curves.append(told.seconds + told.curves)
         if told.alone is not None:
             self.alone.append(told.alone / rows)
         else:
@@ -238,6 +260,9 @@ class _Turns:
             "ms_of_rounds": rounds,
             "alone_ms": float(np.median(alone)),
             "alone_ms_of_rounds": alone,
+            "with_curves_ms": 1000 * float(np.median(self.with_curves)) / self.method.rows
+            if self.with_curves
+            else None,
             **self._fidelity(setup),
             "fit_seconds": self.fit_seconds,
             "fit_megabytes": self.fit_megabytes,
@@ -256,10 +281,16 @@ class _Turns:
         return {"nse": judged["nse"], "skill": judged["skill"]}
 
 
+def _small_fit(problem: RealProblem) -> dict[str, Any]:
+    """What a fit of curves to few rows takes of all cores together."""
+    rows = problem.train.iloc[:SMALL_FIT]
+    return {"rows": len(rows), "wanted": SMALL_FIT_SECONDS, **cpu_of_fit(problem.model, rows, "curves", problem.seed)}
+
+
 def _profiles(turns: list[_Turns], setup: Setup, say: Callable[[str], None]) -> list[dict[str, Any]]:
     found = []
     for turn in turns:
-        if isinstance(turn.method, LimisRidge | LimisTree):
+        if isinstance(turn.method, Limis):
             say(f"where the time of {turn.name} goes")
             size, test = setup.size, setup.problem.test
             taken = profile(turn.method.explainer, test, alone=size.rounds * size.alone, repeats=size.rounds)

@@ -18,6 +18,7 @@ import pandas as pd
 from limis import walk
 from limis.blackbox import BlackBox
 from limis.changes import ColumnSystems
+from limis.curves.model import CurveModel
 from limis.experiments.bench.methods import whole
 from limis.explainer import LimisExplainer
 from limis.explanation import Explanations
@@ -66,6 +67,9 @@ PLACES: tuple[tuple[str, Any, str], ...] = (
     ("fit", surrogate_tree.LocalTrees, "apply"),
     ("fit", tree_fits, "_left_out"),
     ("fit", tree_fits.TreeModel, "grow"),
+    ("retrieve", CurveModel, "near"),
+    ("weigh", CurveModel, "shares"),
+    ("fit", CurveModel, "fit"),
     ("check", Explanations, "fidelity"),
     ("result", OneOutput, "fits"),  # puts the blocks together
     ("result", Explanations, "contributions"),
@@ -75,7 +79,8 @@ PLACES: tuple[tuple[str, Any, str], ...] = (
 class Watch:
     """Seconds by stage and function, while `watching`."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] | None = None) -> None:
+        self._clock = clock or time.perf_counter
         self.seconds: dict[tuple[str, str], float] = defaultdict(float)
         self._inner: list[float] = []  # of every call that is running, the seconds of those within it
 
@@ -85,11 +90,11 @@ class Watch:
         @wraps(work)
         def call(*args: Any, **options: Any) -> Any:
             self._inner.append(0.0)
-            started = time.perf_counter()
+            started = self._clock()
             try:
                 return work(*args, **options)
             finally:
-                spent = time.perf_counter() - started
+                spent = self._clock() - started
                 self.seconds[stage, name] += spent - self._inner.pop()
                 if self._inner:
                     self._inner[-1] += spent
@@ -98,9 +103,9 @@ class Watch:
 
 
 @contextmanager
-def watching() -> Iterator[Watch]:
-    """Wrap the functions of all stages; afterwards they are as they were."""
-    watch = Watch()
+def watching(clock: Callable[[], float] | None = None) -> Iterator[Watch]:
+    """Wrap the functions of all stages; afterwards they are as they were. ``clock``: another than that on the wall."""
+    watch = Watch(clock)
     before = [(owner, name, vars(owner)[name]) for _, owner, name in PLACES]
     try:
         for (stage, owner, name), (_, _, held) in zip(PLACES, before, strict=True):
@@ -139,6 +144,17 @@ def profile(explainer: LimisExplainer, frame: pd.DataFrame, *, alone: int, repea
     """
     single = [frame.iloc[[place]] for place in range(min(alone, len(frame)))]
     return [_profile(explainer, [frame] * repeats), _profile(explainer, single)]
+
+
+def cpu_of_fit(model: Any, frame: pd.DataFrame, surrogate: str, seed: int) -> dict[str, float]:
+    """CPU seconds of a fit, on all cores together: without the black box's answers, and those."""
+    explainer = LimisExplainer(model, surrogate=surrogate, random_state=seed)
+    with watching(time.process_time) as watch:
+        started = time.process_time()
+        explainer.fit(frame)
+        total = time.process_time() - started
+    asking = sum(seconds for (stage, _), seconds in watch.seconds.items() if stage == "black box")
+    return {"cpu_seconds": total - asking, "black_box_cpu_seconds": asking}
 
 
 def _profile(explainer: LimisExplainer, frames: list[pd.DataFrame]) -> dict[str, Any]:

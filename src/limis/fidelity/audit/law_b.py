@@ -84,7 +84,8 @@ def single_changes(held_out: HeldOut, n: int, rng: np.random.Generator) -> dict[
                 pool = rng.permutation(others)[:FAR_DONORS]
             else:
                 pool = others[distances[others] <= np.partition(from_training, int(k) - 1)[int(k) - 1]]
-            drawn[str(k)] += draw_one_unit(ground, row, held_out.values, pool, n, rng)
+            differs = ground.units_that_differ(row, held_out.values[pool])
+            drawn[str(k)] += draw_one_unit(row, pool, differs, n, rng)
     return {name: moves_of(ground, found, np.arange(len(held_out.values))) for name, found in drawn.items()}
 
 
