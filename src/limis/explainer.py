@@ -66,9 +66,9 @@ class LimisExplainer(BaseEstimator):
     model : object, default=None
         The black box: anything with ``predict_proba`` or ``predict``, a torch module, an XGBoost or LightGBM booster,
         or a function from rows to outputs. With None the labels ``y`` given to `fit` are explained themselves.
-    surrogate : {"ridge", "tree", "curves"} or regressor, default="ridge"
-        The kind of small model: a linear one, a tree of if-then rules, response curves (what the black box would say
-        with other values, a curve a column and a few pairs of columns), or any scikit-learn regressor that takes
+    surrogate : {"curves", "ridge", "tree"} or regressor, default="curves"
+        The kind of small model: response curves (what the black box would say with other values, a curve a column and
+        a few pairs of columns), a linear one, a tree of if-then rules, or any scikit-learn regressor that takes
         ``sample_weight``. A regressor is fitted anew for every row, which takes its time.
     max_depth : int, default=3
         How many conditions a rule of a tree may have, at most 5.
@@ -191,7 +191,7 @@ class LimisExplainer(BaseEstimator):
         self,
         model: Any = None,
         *,
-        surrogate: Any = "ridge",
+        surrogate: Any = "curves",
         max_depth: int = 3,
         weighting: str = "auto",
         objective: Objective | Literal["auto"] = "auto",
@@ -252,6 +252,7 @@ class LimisExplainer(BaseEstimator):
         if variant not in ("text", "released"):
             raise InputError(f'variant is "text" or "released", not {variant!r}')
         paper: dict[str, Any] = {
+            "surrogate": "ridge",
             "weighting": "pairwise" if variant == "text" else "pairwise-released",
             "selection_penalty": "auto" if variant == "text" else 1.0,
             "scaling": "none" if synthetic else "minmax",

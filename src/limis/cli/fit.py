@@ -70,18 +70,18 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     )
     options.add_argument(
         "--surrogate",
-        choices=("ridge", "tree", "curves"),
-        default="ridge",
-        help="the kind of small model: slopes, a tree of if-then rules, or response curves",
+        choices=("curves", "ridge", "tree"),
+        default="curves",
+        help="the kind of small model: response curves (the default), slopes, or a tree of if-then rules",
     )
     options.add_argument(
         "--max-depth", type=int, choices=range(1, 6), default=3, help="conditions that a rule of a tree may have (3)"
     )
     options.add_argument(
         "--weighting",
-        choices=("auto", "forest", "pairwise", "pairwise-released"),
+        choices=("auto", "learned", "forest", "uniform", "random", "none", "pairwise", "pairwise-released"),
         default="auto",
-        help="how training rows are weighed; pairwise is the paper's network, and slow",
+        help="how training rows are weighed; pairwise, for --surrogate ridge, is the paper's network, and slow",
     )
     options.add_argument("--seed", type=seed, default=0, metavar="N", help="of everything random (0)")
     options.add_argument("--jobs", type=positive, default=-1, metavar="N", help="cores to use (all)")

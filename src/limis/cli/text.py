@@ -28,8 +28,7 @@ def render(one: Explanation, heading: str, note: str = "") -> str:
         "",
         *(_rules(one, numbers) if one.all.fits.has_rules else _steps(one, numbers)),
         "",
-        *_differences(one),
-        "",
+        *([*_differences(one), ""] if len(one.weights) else []),
         *([*_reasons(one, numbers), ""] if _has_reasons(one) else []),
         *_trust(one, numbers),
     ]
@@ -72,7 +71,7 @@ def _prediction(one: Explanation, numbers: Numbers, note: str) -> Iterator[str]:
 
 
 def _steps(one: Explanation, numbers: Numbers) -> Iterator[str]:
-    """Overall mean → rows like this one → this row."""
+    """Overall mean → rows like this one → this row; curves have what columns do together in the middle."""
     training = one.all.training
     black_box = training.black_box
     has_chance = black_box.scale == "logit"
@@ -88,8 +87,11 @@ def _steps(one: Explanation, numbers: Numbers) -> Iterator[str]:
     rows = count(len(training.frame), "training row", "training rows")
     yield stop(f"all {rows}, on average", training.overall_mean)
     alike = max(1, round(float(one.fidelity["effective_rows"])))
-    yield stop(f"rows like this one ({alike:,} in effect)", one.base_value, one.neighbourhood_shift)
-    yield stop("this row, as explained", one.local_prediction, one.local_prediction - one.base_value)
+    curves = one.all.fits.has_curves
+    middle = "what its columns do together" if curves else f"rows like this one ({alike:,} in effect)"
+    yield stop(middle, one.base_value, one.neighbourhood_shift)
+    last = "what each of them does, as below" if curves else "this row, as explained"
+    yield stop(last, one.local_prediction, one.local_prediction - one.base_value)
 
 
 def _rules(one: Explanation, numbers: Numbers) -> Iterator[str]:
@@ -128,9 +130,10 @@ def _reasons(one: Explanation, numbers: Numbers) -> Iterator[str]:
     told = [reason for reason in reasons if _visible(reason.contribution, numbers)][:MOST_REASONS]
     # A bar of full length is never less than what is allowed as an error, so that small reasons look small.
     most = max([one.all.tolerance, *(abs(reason.contribution) for reason in told)])
-    yield "What sets it apart from them"
+    yield "What its own values add" if one.all.fits.has_curves else "What sets it apart from them"
     if not told:
-        yield "  nothing that shows: it is expected to be as they are on average"
+        same = "it is expected to be as they are on average"
+        yield f"  nothing that shows{'' if one.all.fits.has_curves else f': {same}'}"
     for reason in told:
         words = f"{_clean(reason.words)}{f' ({reason.status})' if reason.status else ''}"
         yield _step(words, reason.contribution, most, numbers)
@@ -157,7 +160,7 @@ def _trust(one: Explanation, numbers: Numbers) -> Iterator[str]:
         reasons = [_clean(reason) for reason in one.fidelity["reasons"]]
         words = "not on its own: " + "; ".join(reasons)
     yield from _wrapped(words, "Trust it?      ")
-    if one.all.outputs is not None:
+    if one.all.outputs is not None and not one.all.fits.has_curves:  # which stand at what the model says
         error = abs(one.local_prediction - one.model_output)
         yield f"{'':15}at this row it misses the model by {numbers.show(error)}"
 

@@ -139,7 +139,13 @@ def _plain(problem: AuditProblem) -> LimisExplainer:
     """An explainer that costs little, for peers to take training rows and black box from."""
     inner = problem.problem
     explainer = LimisExplainer(
-        inner.model, weighting="forest", candidates=64, output=problem.output, n_jobs=1, random_state=inner.seed
+        inner.model,
+        surrogate="ridge",
+        weighting="forest",
+        candidates=64,
+        output=problem.output,
+        n_jobs=1,
+        random_state=inner.seed,
     )
     return explainer.fit(inner.train, probe_rows=inner.probe.iloc[: 2 * CHOOSING])
 

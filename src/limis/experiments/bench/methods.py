@@ -124,8 +124,8 @@ class Method(ABC):
 
 class _Limis(Method):
     settings = (
-        "LimisExplainer() as it is; an explanation is explain(), which asks the black box once a row, with its "
-        "contributions and its fidelity"
+        "LimisExplainer() with ridges or trees; an explanation is explain(), which asks the black box once "
+        "a row, with its contributions and its fidelity"
     )
     surrogate: ClassVar[str]
 
@@ -152,7 +152,7 @@ class _Limis(Method):
 
 
 class LimisRidge(_Limis):
-    """The default."""
+    """Slopes on two scales."""
 
     surrogate = "ridge"
 
@@ -162,7 +162,7 @@ class LimisRidge(_Limis):
 
 
 class LimisTree(_Limis):
-    """The default with trees."""
+    """The same with trees."""
 
     surrogate = "tree"
 
