@@ -145,6 +145,10 @@ class LimisExplainer(BaseEstimator):
         What "auto" tried on the other probe rows, with the numbers that decided.
     by_class_ : dict
         What explains each of more than two classes, with its own ``nse`` and ``skill``; empty otherwise.
+    curve_facts_ : dict
+        Of curves: ``questions``, the changed rows that fit asked about; the ``recorded_rows`` and
+        ``recorded_columns``, whose responses were recorded; and ``taught_nse``, how well the taught model says what the
+        black box says of rows kept from it.
     training_log_ : list
         Learning curves of a trained estimator, one for each λ tried.
     feature_names_in_, n_features_in_ : as in scikit-learn
@@ -361,6 +365,7 @@ class LimisExplainer(BaseEstimator):
 
     def _fit_stage(self, held_out: AnsweredRows, rng: np.random.Generator) -> MeasuringRows:
         """Ridges, trees or regressors; returns the rows that measure them."""
+        self.__dict__.pop("curve_facts_", None)  # of a fit before
         recorded = self._record_changes(rng) if self._on_two_scales else None
         self.global_fit_ = GlobalFit.of(self.training_)
         choosing, measuring = self._divide(held_out.part(rng.permutation(len(held_out))), rng)

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from limis.columns import MISSING
+from limis.curves.model import CurveFits
 from limis.rows import TrainingRows
 from limis.table import Table
 from limis.walk import LocalFits
@@ -111,6 +112,8 @@ def _columns_together(one: Explanation) -> list[list[str]]:
     """Columns grouped by how their parts of the prediction go together over the weighted rows."""
     training, fits = one.all.training, one.all.fits
     names = training.table.names
+    if isinstance(fits, CurveFits):  # of columns that determine one another, parts cannot be told apart at all
+        return [[names[j] for j in members.tolist()] for members in fits.ground.units.members]
     top = one.weights.iloc[:_ROWS_FOR_CORRELATION]
     if len(top) < 3 or not fits.has_coefficients:
         return [[name] for name in names]
