@@ -294,6 +294,11 @@ def test_json_holds_every_case(found):
     cases = json.loads(found[:3].to_json())
     assert [case["row"] for case in cases] == ["p700", "p701", "p702"]
     assert cases[0]["contributions"].keys() == {"age", "pay", "city", "noise"}
+    assert {point["value"] for point in cases[0]["curves"]["city"]} == {"Rome", "Oslo", "Bern"}
+    assert None in [point["value"] for point in cases[0]["curves"]["pay"]]  # where it is missing
+    told = {point["value"]: point["change"] for point in cases[1]["curves"]["age"]}
+    curve = found[1].curve("age").query("not own")
+    np.testing.assert_allclose([told[value] for value in curve["value"]], curve["change"])
 
 
 def test_labels_alone_are_explained_and_what_needs_a_model_is_absent(people):

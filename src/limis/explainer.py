@@ -474,7 +474,6 @@ class LimisExplainer(BaseEstimator):
         if self.surrogate == "curves":
             self._check_curve_options()
             check_curve_options(self.weighting, self.objective)
-            check_device(self.device)
             return
         if self.weighting in CURVE_WEIGHTINGS and self.weighting not in WEIGHTINGS:
             raise InputError(f'weighting={self.weighting!r} is for curves; use surrogate="curves"')
@@ -490,7 +489,8 @@ class LimisExplainer(BaseEstimator):
         """Refuse what curves do not use."""
         given = self.get_params(deep=False)
         usual = {name: one.default for name, one in inspect.signature(type(self)).parameters.items()}
-        for name in ("reward", "selection_penalty", "inference", "jumps", "scaling", "max_depth", "time_budget"):
+        unused = ("reward", "selection_penalty", "inference", "jumps", "scaling", "max_depth", "time_budget", "device")
+        for name in unused:
             if given[name] != usual[name]:
                 raise InputError(f'{name} is not used by curves; leave it out, or use surrogate="ridge" or "tree"')
 
@@ -858,12 +858,14 @@ class LimisExplainer(BaseEstimator):
         """Explain on another device from now on, as torch names it: "cuda", or "cpu". A loaded explainer is on the CPU.
 
         On an accelerator many rows are explained at a time, with the same results up to rounding. It fits ridges and
-        trees on two scales; everything else stays on the CPU.
+        trees on two scales. Curves are refused; everything else stays on the CPU.
         """
         check_is_fitted(self, "training_")
         if not isinstance(device, str):
             raise InputError(f'device is a name such as "cuda" or "cpu", not {device!r}')
         check_device(device)
+        if isinstance(self.local_model_, CurveModel) and device != "cpu":
+            raise InputError('curves are read on the CPU; use surrogate="ridge" or "tree" on an accelerator')
         for model in [self.local_model_, *(part.local_model for part in self.by_class_.values())]:
             base = getattr(model, "base", model)
             if isinstance(base, TwoScales):

@@ -30,8 +30,8 @@ Without -o, each explanation is printed as text. With -o, the extension names th
                   gain, effective_rows, trusted (true or false) and reasons (why not);
                   fixed_here and unknown_here list the columns whose contribution of about zero
                   does not mean that they have no effect
-  .json           a list of objects, one a row, with contributions (of ridges coefficients too, of
-                  trees rules) and the closest training rows
+  .json           a list of objects, one a row, with contributions, the points of curves (of
+                  ridges coefficients, of trees rules) and the closest training rows
   .html           a page to read, which needs no network
 
 base_value plus all contributions is local_prediction. Rows are counted from 0. Where the model has

@@ -10,11 +10,12 @@ import numpy as np
 
 from limis.blackbox import BlackBox
 from limis.explanation import Explanation
+from limis.report.effects import effects
 from limis.report.words import Numbers, count, percent, printable, shorten
 
 WIDTH = 88
 NAME_WIDTH, NUMBER_WIDTH, HALF_BAR = 50, 9, 10
-MOST_REASONS, MOST_DIFFERENCES = 6, 4
+MOST_REASONS, MOST_DIFFERENCES, MOST_EFFECTS = 6, 4, 4
 # A column this little apart from all rows (in standard deviations, or share of the rows) is not worth a line.
 WORTH_TELLING = 0.1
 
@@ -30,6 +31,7 @@ def render(one: Explanation, heading: str, note: str = "") -> str:
         "",
         *([*_differences(one), ""] if len(one.weights) else []),
         *([*_reasons(one, numbers), ""] if _has_reasons(one) else []),
+        *([*_what_if(one, numbers), ""] if one.all.fits.has_curves else []),
         *_trust(one, numbers),
     ]
     return "\n".join(lines) + "\n"
@@ -148,6 +150,16 @@ def _reasons(one: Explanation, numbers: Numbers) -> Iterator[str]:
         such = [_clean(reason.words) for reason in reasons if reason.status == status]
         if such:
             yield from _wrapped(f"{', '.join(such)}: {meaning}", f"  {status:<12} ")
+
+
+def _what_if(one: Explanation, numbers: Numbers) -> Iterator[str]:
+    """What other values of the columns that could do most would change."""
+    yield "What other values would add"
+    told = effects(one, numbers)[:MOST_EFFECTS]
+    if not told:
+        yield "  nothing that shows, whatever the column"
+    for effect in told:
+        yield from _wrapped(f"{_clean(effect.column)}: {_clean('; '.join(effect.adds))}", "  ")
 
 
 def _trust(one: Explanation, numbers: Numbers) -> Iterator[str]:
