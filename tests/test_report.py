@@ -206,11 +206,11 @@ def test_a_card_of_curves_tells_what_other_values_would_add(regression):
     for reason in one.reasons():
         assert reason.words in text
         assert numbers.signed(reason.contribution) in text
-    curve = one.curve("income")
+    curve, training = one.curve("income"), regression.training
     ends = curve.loc[[curve["change"].idxmin(), curve["change"].idxmax()]]
     for value, change in zip(ends["value"], ends["change"], strict=True):
-        if numbers.show(change) != numbers.show(0.0):
-            assert f"{numbers.signed(change)} at {value:,.2f}" in text
+        shown = training.table.columns[1].show(training.frame, training.frame["income"].tolist().index(value))
+        assert f"{numbers.signed(change)} at {shown}" in text
     cities = one.curve("city").query("not own")
     for value, change in zip(cities["value"], cities["change"], strict=True):
         assert f"{numbers.signed(change)} with {value}" in text

@@ -162,7 +162,7 @@ def put(value, *path):
         put("volts", "black_box", "scale"),
         put(None, "global_level"),
         put("magic", "weighting", "kind"),
-        put(2.5, "weighting", "n_candidates"),
+        put(2.5, "weighting", "weights", "n_candidates"),
         put("x", "bound", "factor"),
         put(["x"] * 4, "bound", "slopes"),
         put("good", "measured", "nse_"),

@@ -32,7 +32,7 @@ class Fidelity:
     holds_for: str  # the rows whose values a column may take, for the bounds to hold
     tolerance: str
     beyond: int  # explanations whose bound is above the tolerance
-    effective_rows: str
+    effective_rows: str | None  # None: no training row has weight for the middle one
 
 
 @dataclass
@@ -66,6 +66,7 @@ def fidelity(shown: list[Explanation]) -> Fidelity:
     bounds = np.array([one.fidelity.get("change_error_bound", np.inf) for one in shown])
     bound = float(np.median(bounds))
     tolerances = np.array([one.all.tolerance for one in shown])
+    effective = float(np.median([one.fidelity["effective_rows"] for one in shown]))
     return Fidelity(
         trusted=sum(one.trusted for one in shown),
         rows=len(shown),
@@ -78,7 +79,7 @@ def fidelity(shown: list[Explanation]) -> Fidelity:
         holds_for="" if found.bound is None else found.bound.holds_for,
         tolerance=numbers.show(float(np.median(tolerances))),
         beyond=int((bounds > tolerances).sum()),
-        effective_rows=count(round(float(np.median([one.fidelity["effective_rows"] for one in shown]))), "row", "rows"),
+        effective_rows=count(round(effective), "row", "rows") if effective > 0 else None,
     )
 
 
