@@ -65,7 +65,8 @@ def _of_curves(one: Explanation, fits: CurveFits, numbers: Numbers) -> list[Effe
         if not len(own):
             continue
         far = np.argsort(-np.abs(own), kind="stable")[:MOST_LEVELS]
-        chosen = far if columns[0].is_category else np.unique([own.argmin(), own.argmax()])
+        ends = np.unique([own.argmin(), own.argmax()])
+        chosen = far if columns[0].is_category else ends[np.argsort(-np.abs(own[ends]), kind="stable")]
         place = "with" if columns[0].is_category else "at"
         told = []
         for cell in chosen.tolist():
