@@ -386,6 +386,15 @@ def test_the_two_that_must_be_beaten(ridges, people, sloped):
     )
 
 
+def test_the_local_mean_of_curves_foresees_nothing(explainer, people, found):
+    mean = LocalMean(explainer).explain(people.iloc[700:])
+    assert mean.skill() == 0
+    total = found.weights.sum(axis=1)
+    by_hand = np.where(total > 0, found.weights @ explainer.training_.outputs / np.maximum(total, 1e-300), np.nan)
+    by_hand = np.where(total > 0, by_hand, explainer.training_.overall_mean)
+    np.testing.assert_allclose(mean.local_predictions, by_hand)
+
+
 def test_calling_is_explaining(explainer, people, found):
     np.testing.assert_array_equal(explainer(people.iloc[700:]).contributions, found.contributions)
 
