@@ -43,7 +43,7 @@ def test_contributions_of_linear_models_and_trees_add_up(rows, regressor):
 
 
 def test_a_ridge_of_scikit_learn_is_the_ridge_of_limis(rows):
-    ours = LimisExplainer(black_box, weighting="forest", candidates=64).fit(rows[:N])
+    ours = LimisExplainer(black_box, weighting="forest", candidates=64, surrogate="ridge").fit(rows[:N])
     scale = ours.local_model_.weighting.scale
     theirs = LimisExplainer(black_box, weighting="forest", candidates=64, surrogate=Ridge(alpha=1 / scale)).fit(
         rows[:N]

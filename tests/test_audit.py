@@ -294,7 +294,7 @@ def test_several_classes_are_audited_for_the_predicted_one(frames):
     X, Z = train[["a", "b", "c"]], rows[["a", "b", "c"]]
     labels = pd.cut(additive(train), 3, labels=["low", "middle", "high"]).astype(str)
     model = LogisticRegression().fit(X, labels)
-    explainer = LimisExplainer(model).fit(X)
+    explainer = LimisExplainer(model, surrogate="ridge").fit(X)
     audit = explainer.audit(Z, held_out=held_out[["a", "b", "c"]], max_questions=60_000)
     # The centred log-probabilities of a logistic regression are linear, and so are its local models.
     assert (skill(audit, "limis", "single", "B") > 0.99).all()

@@ -93,13 +93,18 @@ def test_labels_need_two_classes(frame):
         ({"outputs": np.arange(3)}, "give one number a row"),
         ({"outputs": ["x"] * 80}, "must be numbers"),
         ({"outputs": [np.nan] * 80}, "NaN or infinity in row 0"),
-        ({"y": np.arange(80), "sample_weight": -np.ones(80)}, "must not be negative"),
+        ({"y": np.arange(80), "sample_weight": np.ones(80)}, 'not used by curves; use surrogate="ridge" or "tree"'),
         ({"y": np.arange(80), "probe_outputs": [1.0]}, "without probe_rows"),
     ],
 )
 def test_arguments_of_fit(frame, arguments, message):
     with pytest.raises(InputError, match=message):
         LimisExplainer().fit(frame, **arguments)
+
+
+def test_sample_weights_are_not_negative(frame):
+    with pytest.raises(InputError, match="must not be negative"):
+        LimisExplainer(surrogate="ridge").fit(frame, np.arange(80), sample_weight=-np.ones(80))
 
 
 def test_probe_rows_without_a_model_need_their_outputs(frame):

@@ -52,7 +52,7 @@ def found(kept):
 def explainer():
     data = small("regression")
     model = black_boxes.fit_black_box("XGBoost", "regression", data.frame, data.target.to_numpy(), quick=True)
-    return LimisExplainer(model).fit(data.frame)
+    return LimisExplainer(model, surrogate="ridge").fit(data.frame)
 
 
 def test_every_method_is_measured(found):

@@ -31,7 +31,9 @@ def curved(rows):
 def fitted():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(2500, 3)), columns=list("abc"))
-    return LimisExplainer(curved).fit(frame.iloc[:1000], probe_rows=frame.iloc[1000:1800]), frame.iloc[1800:]
+    # With rows that speak: where the taught model stands alone, all explanations have one bound.
+    explainer = LimisExplainer(curved, weighting="learned")
+    return explainer.fit(frame.iloc[:1000], probe_rows=frame.iloc[1000:1800]), frame.iloc[1800:]
 
 
 @pytest.mark.slow

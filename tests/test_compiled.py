@@ -46,7 +46,7 @@ def frame():
 @pytest.fixture(scope="module")
 def fitted(frame):
     """With more rows than a kernel over all of them is learned on, so that a metric weighs the level's rows."""
-    found = LimisExplainer(said, random_state=0).fit(frame)
+    found = LimisExplainer(said, random_state=0, surrogate="ridge").fit(frame)
     assert found.local_model_.level_metric is not None
     return found
 
@@ -57,7 +57,7 @@ def few_recorded(frame):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(changes, "MAX_QUESTIONS", 3000)
         patch.setattr(fitting, "FEW_RECORDED", 0.25)
-        found = LimisExplainer(said, random_state=0).fit(frame)
+        found = LimisExplainer(said, random_state=0, surrogate="ridge").fit(frame)
     assert found.local_model_.retriever.marked_index is not None
     return found
 
@@ -212,7 +212,7 @@ def test_ranks_are_the_middle_of_the_positions_that_equal_values_span():
 def test_of_many_rows_some_are_used_with_what_belongs_to_them(frame, monkeypatch):
     monkeypatch.setattr(explainer, "MAX_ROWS", 1000)
     outputs = said(frame)
-    found = LimisExplainer(random_state=0).fit(
+    found = LimisExplainer(random_state=0, surrogate="ridge").fit(
         frame, outputs=outputs, probe_rows=frame[:50], probe_outputs=outputs[:50]
     )
     assert len(found.training_) == 1000
@@ -287,7 +287,9 @@ def test_rows_that_many_others_equal_are_one_group():
     """Equal rows are one group: nothing is as long as all pairs of them."""
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"a": rng.choice(["x", "y"], 3000), "b": rng.choice([1.0, 2.0], 3000)})
-    found = LimisExplainer(lambda rows: rows["b"] * (rows["a"] == "x"), weighting="forest", random_state=0).fit(frame)
+    found = LimisExplainer(
+        lambda rows: rows["b"] * (rows["a"] == "x"), weighting="forest", random_state=0, surrogate="ridge"
+    ).fit(frame)
     training = found.training_
     inputs, used, own = found.local_model_.weighting.retriever.asked(training, training.values)
     assert (inputs.shape, used.shape, own.shape) == ((len(training), 2), (len(training), 100), (len(training),))

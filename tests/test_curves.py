@@ -330,15 +330,16 @@ def test_policy_gradient_learns_too():
 
 
 def test_options_that_curves_do_not_use_are_refused():
-    for options in ({"selection_penalty": 1.0}, {"max_depth": 2}, {"inference": "sample"}, {"scaling": "minmax"}):
-        with pytest.raises(InputError, match=f"{next(iter(options))} is not used by curves"):
-            LimisExplainer(score, **FEW, **options).fit(people(100))
+    unused = {"selection_penalty": 1.0, "max_depth": 2, "inference": "sample", "scaling": "minmax"}
+    for name, value in unused.items():
+        with pytest.raises(InputError, match=f'{name} is not used by curves; .* use surrogate="ridge" or "tree"'):
+            LimisExplainer(score, **FEW, **{name: value}).fit(people(100))
     with pytest.raises(InputError, match="is for ridges and trees"):
         LimisExplainer(score, weighting="towers", **FEW).fit(people(100))
     with pytest.raises(InputError, match="is for curves"):
-        LimisExplainer(score, weighting="uniform").fit(people(100))
+        LimisExplainer(score, surrogate="ridge", weighting="uniform").fit(people(100))
     with pytest.raises(InputError, match="fresh_rows are for curves"):
-        LimisExplainer(score).fit(people(100), fresh_rows=people(20))
+        LimisExplainer(score, surrogate="ridge").fit(people(100), fresh_rows=people(20))
 
 
 def test_fresh_rows_are_recorded_as_they_are():

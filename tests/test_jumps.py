@@ -28,7 +28,7 @@ def stepping(frame):
 
 
 def jumps_of(model, frame):
-    explainer = LimisExplainer(model, jumps="none").fit(frame)
+    explainer = LimisExplainer(model, jumps="none", surrogate="ridge").fit(frame)
     training = explainer.training_
     recorded = RecordedChanges.ask(training, np.random.default_rng(0))
     found = find_jumps(training, recorded, np.random.default_rng(0))
@@ -78,7 +78,7 @@ def test_the_roundest_number_separates_its_neighbours(a, b):
 @pytest.fixture(scope="module")
 def explained():
     frame = people()
-    explainer = LimisExplainer(stepping).fit(frame.iloc[:300])
+    explainer = LimisExplainer(stepping, surrogate="ridge").fit(frame.iloc[:300])
     return explainer, frame.iloc[300:]
 
 
@@ -96,7 +96,7 @@ def test_a_jump_is_a_feature_of_its_column_with_a_name_to_read(explained):
 
 def test_jumps_foresee_what_slopes_cannot(explained):
     explainer, rows = explained
-    plain = LimisExplainer(stepping, jumps="none").fit(people().iloc[:300])
+    plain = LimisExplainer(stepping, jumps="none", surrogate="ridge").fit(people().iloc[:300])
     assert explainer.explain(rows).skill() > 0.9
     assert plain.explain(rows).skill() < 0.6
     assert all(not column.jumps for column in plain.training_.table.columns)
@@ -120,7 +120,7 @@ def test_saving_keeps_the_jumps(explained, tmp_path):
 
 def test_a_model_that_was_never_asked_has_no_jumps():
     frame = people()
-    explainer = LimisExplainer().fit(frame, outputs=stepping(frame))
+    explainer = LimisExplainer(surrogate="ridge").fit(frame, outputs=stepping(frame))
     assert all(not column.jumps for column in explainer.training_.table.columns)
 
 
@@ -131,7 +131,7 @@ def test_a_number_that_is_one_value_or_missing_is_no_reason_to_fail():
     def model(rows):
         return 3.0 * rows["a"].isna() + 0.1 * rows["b"]
 
-    explainer = LimisExplainer(model).fit(frame)
+    explainer = LimisExplainer(model, surrogate="ridge").fit(frame)
     assert all(not column.jumps for column in explainer.training_.table.columns)
     # Being missing is a value like any other: it is moved to, and its effect is seen.
     effect = explainer.explain(frame.iloc[:20]).coefficients["a", "missing"]
@@ -142,7 +142,9 @@ def test_rows_without_weight_show_no_jumps():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"a": rng.uniform(0, 4, 300), "b": rng.normal(size=300)})
     weight = (frame["a"] < 2).to_numpy(dtype=float)
-    explainer = LimisExplainer(lambda rows: 5.0 * (rows["a"] > 2.5) + rows["b"]).fit(frame, sample_weight=weight)
+    explainer = LimisExplainer(lambda rows: 5.0 * (rows["a"] > 2.5) + rows["b"], surrogate="ridge").fit(
+        frame, sample_weight=weight
+    )
     assert not any(jump - 2.1 > 0 for jump in explainer.training_.table.columns[0].jumps)
 
 

@@ -84,12 +84,14 @@ def people():
 
 @pytest.fixture(scope="module")
 def explainer():
-    return LimisExplainer(score, weighting="forest").fit(make_people(400, seed=0))
+    return LimisExplainer(score, weighting="forest", surrogate="ridge").fit(make_people(400, seed=0))
 
 
 @pytest.fixture(scope="module", params=["logit", "probability"])
 def classified(request):
-    return LimisExplainer(Classifier(), weighting="forest", output=request.param).fit(make_people(400, seed=0))
+    return LimisExplainer(Classifier(), weighting="forest", output=request.param, surrogate="ridge").fit(
+        make_people(400, seed=0)
+    )
 
 
 @pytest.fixture(scope="module", params=PEERS)
@@ -153,7 +155,7 @@ def numbers():
     def black_box(rows):
         return np.where(rows[:, 5] > 0, rows[:, 0] + 2 * rows[:, 1], 3 * rows[:, 2]) + rows[:, 0] ** 2
 
-    explainer = LimisExplainer(black_box, weighting="forest").fit(rng.normal(size=(400, 9)))
+    explainer = LimisExplainer(black_box, weighting="forest", surrogate="ridge").fit(rng.normal(size=(400, 9)))
     return explainer, rng.normal(size=(30, 9)), rng.normal(size=(10, 9))
 
 
@@ -270,7 +272,9 @@ def test_a_forest_finds_some_of_a_hidden_regime():
     def black_box(x):
         return np.where(x[:, 3] > 0, 2 * x[:, 0], -2 * x[:, 0])
 
-    explainer = LimisExplainer(black_box, weighting="forest").fit(X, probe_rows=rng.normal(size=(50, 4)))
+    explainer = LimisExplainer(black_box, weighting="forest", surrogate="ridge").fit(
+        X, probe_rows=rng.normal(size=(50, 4))
+    )
     truth = np.zeros((60, 4))
     truth[:, 0] = np.where(rows[:, 3] > 0, 2, -2)
     silo, everywhere = Silo(explainer).explain(rows), GlobalModel(explainer).explain(rows)

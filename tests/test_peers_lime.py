@@ -21,7 +21,7 @@ def black_box(rows):
 def numbers():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 4)) * [1, 5, 1, 0.1] + [0, 20, 0, 3]
-    return LimisExplainer(black_box, weighting="forest").fit(X), X[:6] + 0.01
+    return LimisExplainer(black_box, weighting="forest", surrogate="ridge").fit(X), X[:6] + 0.01
 
 
 def mixed_box(asked, frame):
@@ -36,7 +36,7 @@ def mixed_box(asked, frame):
         return level + colour + days.to_numpy() / 400 + wait.to_numpy() + rows["pay"].fillna(-2).to_numpy()
 
     return LimisExplainer(
-        box, weighting="forest", categorical_features=["code"], groups={"colour": ["red", "blue"]}
+        box, weighting="forest", categorical_features=["code"], groups={"colour": ["red", "blue"]}, surrogate="ridge"
     ).fit(frame)
 
 
@@ -93,7 +93,7 @@ def test_slopes_answer_moves_as_lines_do(numbers):
 def test_bins_answer_a_move_only_when_the_number_leaves_its_quartile():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"a": rng.integers(0, 8, 400) / 10, "b": rng.normal(size=400)})
-    explainer = LimisExplainer(lambda rows: rows["a"] * 3 + rows["b"], weighting="forest").fit(frame)
+    explainer = LimisExplainer(lambda rows: rows["a"] * 3 + rows["b"], weighting="forest", surrogate="ridge").fit(frame)
     peer = Lime(explainer, num_samples=500)
     # Quartiles fall on values that rows have: these belong to the bin below.
     borders = np.percentile(explainer.training_.values[:, 0], [25, 50, 75])
@@ -163,7 +163,7 @@ def test_slopes_of_levels_and_gaps_say_what_the_regression_says():
 def test_a_level_never_seen_is_left_by_any_other(discretise):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"x": rng.normal(size=200), "kind": rng.choice(["a", "b"], 200)})
-    explainer = LimisExplainer(lambda rows: rows["x"], weighting="forest").fit(frame)
+    explainer = LimisExplainer(lambda rows: rows["x"], weighting="forest", surrogate="ridge").fit(frame)
     found = Lime(explainer, discretise=discretise, num_samples=100).explain(frame.iloc[:1].assign(kind="c"))
     table = explainer.training_.table
     changes = [
@@ -176,7 +176,7 @@ def test_a_level_never_seen_is_left_by_any_other(discretise):
 
 def test_lime_needs_a_model_to_ask():
     X = np.random.default_rng(0).normal(size=(60, 2))
-    explainer = LimisExplainer(weighting="forest").fit(X, X[:, 0])
+    explainer = LimisExplainer(weighting="forest", surrogate="ridge").fit(X, X[:, 0])
     with pytest.raises(InputError, match="no model"):
         Lime(explainer)
 

@@ -31,12 +31,22 @@ matplotlib.use("Agg")
 from matplotlib import pyplot as plt  # noqa: E402 - after the backend without a window was chosen
 
 
-def explanation(names: list[str], labels: bool = False) -> Explanation:
+def explanation(names: list[str], labels: bool = False, surrogate: str = "ridge") -> Explanation:
     X = pd.DataFrame(np.random.default_rng(0).normal(size=(300, len(names))), columns=names)
     value = X[names[0]].to_numpy() * 2 - (X[names[1]].to_numpy() > 0)
     if labels:
-        return LimisExplainer(weighting="forest").fit(X, np.where(value > 0, "$yes$", "$no")).explain(X[:1])[0]
-    return LimisExplainer(lambda rows: rows[names[0]] * 2 - (rows[names[1]] > 0)).fit(X).explain(X[:1])[0]
+        return (
+            LimisExplainer(surrogate=surrogate, weighting="forest")
+            .fit(X, np.where(value > 0, "$yes$", "$no"))
+            .explain(X[:1])[0]
+        )
+    explainer = LimisExplainer(lambda rows: rows[names[0]] * 2 - (rows[names[1]] > 0), surrogate=surrogate)
+    return explainer.fit(X).explain(X[:1])[0]
+
+
+@pytest.fixture(scope="module")
+def curves() -> Explanation:
+    return explanation(["a", "b", "c"], surrogate="curves")
 
 
 @pytest.fixture(scope="module")
@@ -66,19 +76,21 @@ def test_the_axes_given_are_drawn_on_and_returned(plain, monkeypatch):
 
 def test_the_waterfall_tells_no_number_of_a_column_whose_effect_was_not_seen():
     X = pd.DataFrame({"a": np.random.default_rng(0).normal(size=200), "planet": "Earth"})
-    one = LimisExplainer(lambda rows: rows["a"] * 2).fit(X).explain(X[:1])[0]
+    one = LimisExplainer(lambda rows: rows["a"] * 2, surrogate="ridge").fit(X).explain(X[:1])[0]
     ax = plot_contributions(one)
     line = [label.get_text() for label in ax.get_yticklabels()].index("planet = Earth (fixed here)")
     assert ax.texts[line].get_text() == ""
     assert all(text.get_text() for place, text in enumerate(ax.texts) if place != line)
 
 
-def test_the_waterfall_leads_from_the_overall_mean_to_the_local_prediction(plain):
+@pytest.mark.parametrize(("kind", "second"), [("plain", "rows like this one"), ("curves", "columns together")])
+def test_the_waterfall_leads_from_the_overall_mean_to_the_local_prediction(kind, second, request):
+    plain = request.getfixturevalue(kind)
     ax = plot_contributions(plain)
     words = drawn_words(ax)
     numbers = Numbers.of(plain.all.training)
     assert words[0] == "all training rows"
-    assert words[1] == "rows like this one"
+    assert words[1] == second
     assert "local prediction" in words
     for reason in plain.reasons():
         assert reason.words in words
@@ -150,7 +162,7 @@ def awkward_model(rows: pd.DataFrame) -> np.ndarray:
 
 
 def fitted(X: pd.DataFrame, model: Any = awkward_model, **options: Any) -> LimisExplainer:
-    return LimisExplainer(model, **{"weighting": "forest", "candidates": 64, **options}).fit(X)
+    return LimisExplainer(model, **{"surrogate": "ridge", "weighting": "forest", "candidates": 64, **options}).fit(X)
 
 
 @pytest.fixture(scope="module")
@@ -344,6 +356,19 @@ def test_fidelity_counts_the_trusted_and_draws_others_as_crosses(awkward):
         assert len(crosses.get_xdata()) == others
     with pytest.raises(InputError, match=r"explain\(X, outputs=\.\.\.\)"):
         plot_fidelity(dataclasses.replace(awkward, outputs=None))
+
+
+def test_fidelity_of_curves_is_that_of_what_is_expected_without_asking(curves):
+    X = pd.DataFrame(np.random.default_rng(1).normal(size=(20, 3)), columns=["a", "b", "c"])
+    explainer = LimisExplainer(lambda rows: rows["a"] * 2 - (rows["b"] > 0), max_questions=5000).fit(
+        curves.all.training.frame
+    )
+    found = explainer.explain(X)
+    ax = plot_fidelity(found)
+    assert ax.get_ylabel() == "expected without asking: output"
+    drawn = np.concatenate([line.get_ydata() for line in ax.lines if line.get_marker() in ("x", "o")])
+    np.testing.assert_allclose(np.sort(drawn), np.sort(found.fits.predictions()))
+    assert not np.allclose(drawn, np.sort(found.outputs))
 
 
 def test_the_overview_ranks_columns_and_sums_the_rest(awkward):

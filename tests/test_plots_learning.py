@@ -26,7 +26,7 @@ def table() -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def trained(table) -> LimisExplainer:
-    return LimisExplainer(model, weighting="pairwise", time_budget=0.3).fit(table)
+    return LimisExplainer(model, weighting="pairwise", time_budget=0.3, surrogate="ridge").fit(table)
 
 
 @pytest.fixture(autouse=True)
@@ -67,12 +67,12 @@ def test_restarts_and_trees_have_many_runs_at_one_price(trained):
 
 
 def test_what_was_not_trained_has_no_learning_curves(table, trained):
-    forest = LimisExplainer(model, weighting="forest", candidates=64).fit(table)
+    forest = LimisExplainer(model, weighting="forest", candidates=64, surrogate="ridge").fit(table)
     for draw in (plot_learning, plot_penalties):
         with pytest.raises(InputError, match="weighting was not trained"):
             draw(forest)
         with pytest.raises(NotFittedError):
-            draw(LimisExplainer(model))
+            draw(LimisExplainer(model, surrogate="ridge"))
         with pytest.raises(InputError, match="a fitted LimisExplainer, not a DataFrame"):
             draw(table)
     one_penalty = copy.copy(trained)

@@ -22,7 +22,7 @@ def wavy(frame):
 
 @pytest.fixture(scope="module")
 def explainer():
-    return LimisExplainer(wavy).fit(table(300, 0))
+    return LimisExplainer(wavy, surrogate="ridge").fit(table(300, 0))
 
 
 def test_answers_about_the_row_itself_give_its_own_slope(explainer):
@@ -43,7 +43,7 @@ def test_the_black_box_is_asked_no_more_than_allowed():
         asked.append(len(frame))
         return wavy(frame)
 
-    explainer = LimisExplainer(counting).fit(table(200, 0))
+    explainer = LimisExplainer(counting, surrogate="ridge").fit(table(200, 0))
     asked.clear()
     explainer.explain(table(10, 1), queries=7)
     assert 10 < sum(asked) <= 10 + 10 * 7
@@ -89,14 +89,16 @@ def test_a_number_of_questions_is_expected(explainer, queries):
 def test_questions_need_somebody_to_ask_and_two_scales():
     rows = table(200, 0)
     with pytest.raises(InputError, match="need a model"):
-        LimisExplainer().fit(rows, outputs=wavy(rows)).explain(rows[:2], outputs=[0, 0], queries=5)
+        LimisExplainer(surrogate="ridge").fit(rows, outputs=wavy(rows)).explain(rows[:2], outputs=[0, 0], queries=5)
     with pytest.raises(InputError, match='weighting="two-scales"'):
-        LimisExplainer(wavy, weighting="forest").fit(rows).explain(rows[:2], queries=5)
+        LimisExplainer(wavy, weighting="forest", surrogate="ridge").fit(rows).explain(rows[:2], queries=5)
 
 
 def test_nothing_is_asked_where_nothing_can_move():
     same = pd.DataFrame({"a": np.ones(60), "b": np.zeros(60)})
-    found = LimisExplainer(lambda rows: rows["a"] + rows["b"]).fit(same).explain(same[:3], queries=20)
+    found = (
+        LimisExplainer(lambda rows: rows["a"] + rows["b"], surrogate="ridge").fit(same).explain(same[:3], queries=20)
+    )
     np.testing.assert_allclose(found.local_predictions, 1.0)
 
 
@@ -114,7 +116,7 @@ def test_a_level_that_was_asked_about_is_not_unknown():
     def model(rows):
         return rows["a"] + 2.0 * (rows["kind"] == "rare")
 
-    explainer = LimisExplainer(model, candidates=16).fit(frame)
+    explainer = LimisExplainer(model, candidates=16, surrogate="ridge").fit(frame)
     found = explainer.explain(frame.iloc[:30], queries=50).coefficients["kind", "rare"]
     assert found.notna().mean() >= explainer.explain(frame.iloc[:30]).coefficients["kind", "rare"].notna().mean()
     assert found.notna().mean() > 0.6

@@ -57,6 +57,13 @@ def regression() -> Explanations:
 
 
 @pytest.fixture(scope="module")
+def ridges() -> Explanations:
+    frame = mixed_frame()
+    found = LimisExplainer(value_of, surrogate="ridge").fit(frame)
+    return found.explain(pd.concat([frame.iloc[:3], unlike_training()]))
+
+
+@pytest.fixture(scope="module")
 def classification() -> Explanations:
     frame = mixed_frame()
     return LimisExplainer(Classifier(), output="logit").fit(frame).explain(frame.iloc[:3])
@@ -172,11 +179,11 @@ def test_every_colour_of_words_is_legible_on_a_card_and_on_the_page(regression, 
             assert (high + 0.05) / (low + 0.05) >= 4.5  # what WCAG asks of text
 
 
-def test_a_card_tells_the_numbers_of_its_explanation(regression):
-    one = regression[0]
-    text = read(cards(regression[:1], total=1)).text
-    numbers = Numbers.of(regression.training)
-    for number in (one.model_output, one.local_prediction, one.base_value, regression.training.overall_mean):
+def test_a_card_tells_the_numbers_of_its_explanation(ridges):
+    one = ridges[0]
+    text = read(cards(ridges[:1], total=1)).text
+    numbers = Numbers.of(ridges.training)
+    for number in (one.model_output, one.local_prediction, one.base_value, ridges.training.overall_mean):
         assert numbers.show(number) in text
     assert numbers.signed(one.neighbourhood_shift) in text
     assert f"Row {one.label}" in text
@@ -186,6 +193,29 @@ def test_a_card_tells_the_numbers_of_its_explanation(regression):
     apart = one.neighbourhood().iloc[0]
     assert f"{apart['column']}: {apart['here']}" in text
     assert f"(all rows: {apart['overall']})" in text
+
+
+def test_a_card_of_curves_tells_what_other_values_would_add(regression):
+    one, numbers = regression[0], Numbers.of(regression.training)
+    text = read(cards(regression[:1], total=1)).text
+    for number in (one.model_output, regression.training.overall_mean):
+        assert numbers.show(number) in text
+    assert f"{numbers.signed(one.neighbourhood_shift)}because of what this row’s values do together" in text.replace(
+        "\n", ""
+    )
+    for reason in one.reasons():
+        assert reason.words in text
+        assert numbers.signed(reason.contribution) in text
+    curve, training = one.curve("income"), regression.training
+    ends = curve.loc[[curve["change"].idxmin(), curve["change"].idxmax()]]
+    for value, change in zip(ends["value"], ends["change"], strict=True):
+        shown = training.table.columns[1].show(training.frame, training.frame["income"].tolist().index(value))
+        assert f"{numbers.signed(change)} at {shown}" in text
+    cities = one.curve("city").query("not own")
+    for value, change in zip(cities["value"], cities["change"], strict=True):
+        assert f"{numbers.signed(change)} with {value}" in text
+    # They stand at what the black box says of the row: there is no error there to tell of.
+    assert "away" not in text
 
 
 def test_logits_are_told_as_probabilities_too(classification):
@@ -205,10 +235,10 @@ def test_without_outputs_nothing_is_said_of_the_black_box(labels):
     assert "the error on changes was not measured" in text
 
 
-def test_fixed_and_unknown_are_named_and_never_called_no_effect(regression):
-    assert regression[3].status["city"] == UNKNOWN_HERE
-    assert regression[3].status["planet"] == FIXED
-    text = read(cards(regression[3:], total=1)).text
+def test_fixed_and_unknown_are_named_and_never_called_no_effect(ridges):
+    assert ridges[3].status["city"] == UNKNOWN_HERE
+    assert ridges[3].status["planet"] == FIXED
+    text = read(cards(ridges[3:], total=1)).text
     assert "fixed here" in text
     assert "so its effect cannot be seen" in text
     assert "planet = Earth" in text
@@ -234,9 +264,9 @@ def test_trust_comes_with_bound_tolerance_and_reasons(regression):
     assert "within the tolerance" in out_of_range
 
 
-def test_training_rows_that_count_most_are_a_table_with_headers(regression):
-    one = regression[0]
-    found = read(cards(regression[:1], total=1))
+def test_training_rows_that_count_most_are_a_table_with_headers(ridges):
+    one = ridges[0]
+    found = read(cards(ridges[:1], total=1))
     scopes = [value for name, value in found.attributes if name == "scope"]
     effects = found.text.count(" for each ")
     assert scopes.count("col") == 3 + 4 + 3
@@ -248,11 +278,11 @@ def test_training_rows_that_count_most_are_a_table_with_headers(regression):
         assert f"{weight:.1%}" in found.text
 
 
-def test_bars_can_be_heard_and_told_apart_without_colour(regression):
-    html = cards(regression[:1], total=1)
+def test_bars_can_be_heard_and_told_apart_without_colour(ridges):
+    html = cards(ridges[:1], total=1)
     found = read(html)
     n_bars = found.tags.count("svg")
-    reasons = regression[0].reasons()
+    reasons = ridges[0].reasons()
     contributions = [reason.contribution for reason in reasons]
     assert n_bars == len(contributions)
     unseen = [reason.columns for reason in reasons if reason.status]
@@ -265,7 +295,8 @@ def test_bars_can_be_heard_and_told_apart_without_colour(regression):
 
 def test_coefficients_of_dates_are_told_in_days():
     frame = mixed_frame()
-    later = LimisExplainer(lambda rows: (rows["since"] - pd.Timestamp("2020-01-01")).dt.days / 100).fit(frame)
+    later = LimisExplainer(lambda rows: (rows["since"] - pd.Timestamp("2020-01-01")).dt.days / 100, surrogate="ridge")
+    later.fit(frame)
     assert "+1.00 for each 100 days later" in read(cards(later.explain(frame.iloc[:1]), total=1)).text
 
 
@@ -345,10 +376,10 @@ def test_a_constant_black_box_is_drawn():
     assert "7.00" in read(page(found, title="t")).text
 
 
-def test_a_row_without_weights_says_so(regression):
-    fits = dataclasses.replace(regression.fits, weights=regression.fits.weights * 0, empty=np.ones(4, dtype=bool))
+def test_a_row_without_weights_says_so(ridges):
+    fits = dataclasses.replace(ridges.fits, weights=ridges.fits.weights * 0, empty=np.ones(4, dtype=bool))
     fits.weights.eliminate_zeros()
-    text = read(page(dataclasses.replace(regression, fits=fits), title="t")).text
+    text = read(page(dataclasses.replace(ridges, fits=fits), title="t")).text
     assert "no training row counts as like this one" in text
     assert "fewer than two training rows had weight, so this is the global model" in text
     assert "What it rests on" not in text

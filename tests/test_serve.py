@@ -247,7 +247,7 @@ def assert_declared(client, told):
 
 def test_the_schema_tells_what_an_explanation_holds(client):
     (told,) = client.post("/api/explain", json={"rows": [ROW]}).json()["explanations"]
-    assert {"prediction", "values", "contributions", "coefficients", "fidelity"} <= set(told)
+    assert {"prediction", "values", "contributions", "curves", "fidelity"} <= set(told)
     assert_declared(client, told)
 
 

@@ -80,7 +80,9 @@ def assert_same_explanations(before, after):
     slopes = before.fits.has_coefficients
     for part in ("contributions", "fidelity", "status", *(("coefficients", "intervals") if slopes else ())):
         pd.testing.assert_frame_equal(getattr(after, part), getattr(before, part), check_exact=True)
-    if not slopes:
+    if before.fits.has_curves:
+        pd.testing.assert_frame_equal(after.curves, before.curves, check_exact=True)
+    if before.fits.has_rules:
         assert [str(rule) for rule in after[0].rules()] == [str(rule) for rule in before[0].rules()]
     for part in ("base_values", "local_predictions", *(("intercepts",) if slopes else ())):
         pd.testing.assert_series_equal(getattr(after, part), getattr(before, part), check_exact=True)
@@ -102,7 +104,7 @@ def assert_same_explainer(before, after):
     pd.testing.assert_frame_equal(after.training_.frame, before.training_.frame, check_exact=True)
     pd.testing.assert_frame_equal(after.choices_, before.choices_, check_exact=True)
     np.testing.assert_equal([vars(log) for log in after.training_log_], [vars(log) for log in before.training_log_])
-    for name in ("skill_", "nse_", "n_features_in_"):
+    for name in ("skill_", "nse_", "n_features_in_", "curve_facts_"):
         np.testing.assert_equal(getattr(after, name, None), getattr(before, name, None))
 
 
@@ -129,17 +131,42 @@ def round_trip(explainer, path, **options):
 def test_every_weighting_explains_arrays_as_before(numbers, tmp_path, options, weighted):
     rows = np.column_stack([numbers[:, :3], np.round(numbers[:, 3])])
     weight = np.random.default_rng(3).random(N) if weighted else None
-    before = LimisExplainer(two_regimes, **options).fit(rows[:N], sample_weight=weight)
-    after = round_trip(before, tmp_path / "e.limis", model=two_regimes)
+    before = LimisExplainer(two_regimes, **{"surrogate": "ridge", **options}).fit(rows[:N], sample_weight=weight)
+    assert_it_comes_back(before, tmp_path / "e.limis", rows)
+
+
+def assert_it_comes_back(before, path, rows):
+    after = round_trip(before, path, model=two_regimes)
     assert_same_explainer(before, after)
     assert_same_explanations(before.explain(rows[N - 10 :]), after.explain(rows[N - 10 :]))
     assert after.score(rows[N:]) == before.score(rows[N:])
     assert after.explain(rows[N:]).skill() == before.explain(rows[N:]).skill()
 
 
-@pytest.mark.parametrize("weighting", ["forest", "pairwise"])
-def test_mixed_tables_come_back_with_their_types(mixed, tmp_path, weighting):
-    before = LimisExplainer(mixed_model, weighting=weighting, time_budget=0.2).fit(mixed[:N])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"weighting": "learned", "objective": "rloo", "candidates": 20, "random_state": 3},
+        {"weighting": "random", "tolerance": 0.1},
+        {"categorical_features": [3], "memory_limit": 0.001, "max_questions": 2000},
+    ],
+    ids=str,
+)
+def test_curves_explain_arrays_as_before(numbers, tmp_path, options):
+    rows = np.column_stack([numbers[:, :3], np.round(numbers[:, 3])])
+    assert_it_comes_back(LimisExplainer(two_regimes, **options).fit(rows[:N]), tmp_path / "e.limis", rows)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"surrogate": "ridge", "weighting": "forest"}, {"surrogate": "ridge", "weighting": "pairwise"}],
+    ids=str,
+)
+def test_mixed_tables_come_back_with_their_types(mixed, tmp_path, options):
+    if options.get("weighting") == "pairwise":
+        options = {**options, "time_budget": 0.2}
+    before = LimisExplainer(mixed_model, **options).fit(mixed[:N])
     after = round_trip(before, tmp_path / "e.limis", model=mixed_model)
     assert_same_explainer(before, after)
     rows = mixed[N - 10 :].assign(city=lambda rows: rows["city"].where(rows.index != "row 245", "Lima"))
@@ -161,16 +188,14 @@ def test_groups_and_categories_by_name_are_kept(tmp_path):
     assert_same_explanations(before.explain(frame[:10]), after.explain(frame[:10]))
 
 
-def test_given_outputs_need_no_model_before_or_after(numbers, tmp_path):
+@pytest.mark.parametrize("surrogate", ["curves", "ridge"])
+def test_given_outputs_need_no_model_before_or_after(numbers, tmp_path, surrogate):
     # Every second output of a longer array: what lies apart in memory must come back in order.
     outputs = np.repeat(two_regimes(numbers), 2)[::2]
-    before = LimisExplainer().fit(
-        numbers[:N],
-        outputs=outputs[:N],
-        probe_rows=numbers[N:],
-        probe_outputs=outputs[N:],
-        sample_weight=outputs[:N] ** 2,
-    )
+    given = {"outputs": outputs[:N], "probe_rows": numbers[N:], "probe_outputs": outputs[N:]}
+    if surrogate == "ridge":
+        given["sample_weight"] = outputs[:N] ** 2
+    before = LimisExplainer(surrogate=surrogate).fit(numbers[:N], **given)
     after = round_trip(before, tmp_path / "e.limis")
     assert_same_explainer(before, after)
     assert after.model is None
@@ -228,18 +253,18 @@ def test_loading_in_another_process_gives_the_same_bits(typed, tmp_path):
     script = (
         "import sys, pandas as pd, limis\n"
         "found = limis.load(sys.argv[1]).explain(pd.read_pickle(sys.argv[2]))\n"
-        "found.to_frame().join(found.coefficients.set_axis(range(found.coefficients.shape[1]), axis=1))"
-        ".to_pickle(sys.argv[3])\n"
+        "pd.to_pickle((found.to_frame(), found.curves), sys.argv[3])\n"
     )
     files = [tmp_path / name for name in ("e.limis", "rows.pkl", "found.pkl")]
     subprocess.run([sys.executable, "-W", "error", "-c", script, *files], check=True)  # noqa: S603 - our own script
     found = before.explain(frame[N:])
-    expected = found.to_frame().join(found.coefficients.set_axis(range(found.coefficients.shape[1]), axis=1))
-    pd.testing.assert_frame_equal(pd.read_pickle(tmp_path / "found.pkl"), expected, check_exact=True)
+    flat, curves = pd.read_pickle(tmp_path / "found.pkl")
+    pd.testing.assert_frame_equal(flat, found.to_frame(), check_exact=True)
+    pd.testing.assert_frame_equal(curves, found.curves, check_exact=True)
 
 
 def test_saving_twice_gives_equal_files_and_loading_leaves_the_users_random_numbers_alone(numbers, tmp_path):
-    before = LimisExplainer(two_regimes, weighting="pairwise", time_budget=0.1).fit(numbers[:N])
+    before = LimisExplainer(two_regimes, surrogate="ridge", weighting="pairwise", time_budget=0.1).fit(numbers[:N])
     before.save(tmp_path / "a.limis")
     torch.manual_seed(5)
     expected = torch.rand(1)

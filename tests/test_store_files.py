@@ -81,7 +81,7 @@ def test_no_changed_byte_gives_another_explainer(saved, explainer, numbers, tmp_
         else:
             # Some bytes of a zip file mean nothing, such as the date of a member.
             again = after.explain(numbers[N:], outputs=before.outputs)
-            pd.testing.assert_frame_equal(again.coefficients, before.coefficients, check_exact=True)
+            pd.testing.assert_frame_equal(again.contributions, before.contributions, check_exact=True)
             pd.testing.assert_frame_equal(again.fidelity, before.fidelity, check_exact=True)
     assert refused > len(places) / 2
 
@@ -162,7 +162,7 @@ def put(value, *path):
         put("volts", "black_box", "scale"),
         put(None, "global_level"),
         put("magic", "weighting", "kind"),
-        put(2.5, "weighting", "n_candidates"),
+        put(2.5, "weighting", "weights", "n_candidates"),
         put("x", "bound", "factor"),
         put(["x"] * 4, "bound", "slopes"),
         put("good", "measured", "nse_"),
@@ -178,8 +178,16 @@ def test_a_manifest_with_wrong_types_is_refused(saved, tmp_path, change):
         limis.load(rewrite(saved, tmp_path / "wrong.limis", change))
 
 
-@pytest.mark.parametrize("weighting", ["forest", "pairwise"])
-def test_no_manifest_ends_in_anything_but_a_store_error(tmp_path, weighting):
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"max_questions": 2000},
+        {"surrogate": "ridge", "weighting": "forest"},
+        {"surrogate": "ridge", "weighting": "pairwise", "time_budget": 0.1},
+    ],
+    ids=str,
+)
+def test_no_manifest_ends_in_anything_but_a_store_error(tmp_path, options):
     source = tmp_path / "e.limis"
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(
@@ -189,7 +197,7 @@ def test_no_manifest_ends_in_anything_but_a_store_error(tmp_path, weighting):
             "object": rng.choice(np.array([None, 1, "x"], dtype=object), 60),
         }
     )
-    explainer = LimisExplainer(lambda rows: rows["number"].fillna(9), weighting=weighting, time_budget=0.1)
+    explainer = LimisExplainer(lambda rows: rows["number"].fillna(9), **options)
     explainer.fit(frame).save(source)
     with zipfile.ZipFile(source) as archive:
         places = [place for place in places_in(json.loads(archive.read(container.MANIFEST))) if place]

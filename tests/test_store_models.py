@@ -48,7 +48,7 @@ def typed():
 
 def assert_same_explanations(before, after):
     np.testing.assert_array_equal(after.outputs, before.outputs)
-    for part in ("coefficients", "contributions", "fidelity"):
+    for part in ("curves", "contributions", "fidelity"):
         pd.testing.assert_frame_equal(getattr(after, part), getattr(before, part), check_exact=True)
 
 

@@ -64,8 +64,8 @@ def test_heat_is_where_the_black_box_looks(by_side):
 
 def test_a_coefficient_is_that_of_columns_from_0_to_1(table):
     X = table.assign(a=table["a"] * 50)
-    explained = LimisExplainer(lambda rows: 0.1 * rows["a"], weighting="forest", random_state=0).fit(X[:200])
-    values = subgroups(explained.explain(X[200:]), "side").values
+    ridges = LimisExplainer(lambda rows: 0.1 * rows["a"], surrogate="ridge", weighting="forest", random_state=0)
+    values = subgroups(ridges.fit(X[:200]).explain(X[200:]), "side").values
     span = X["a"][:200].max() - X["a"][:200].min()
     np.testing.assert_allclose(values["a"], 0.1 * span, rtol=0.15)  # ridges shrink a little
 
@@ -121,7 +121,7 @@ def test_missing_numbers_and_jumps_count(table):
     def model(rows):
         return 3.0 * rows["a"].isna() + 2.0 * (rows["b"] > 0.5)
 
-    explained = LimisExplainer(model, random_state=0).fit(X[:200]).explain(X[200:])
+    explained = LimisExplainer(model, surrogate="ridge", random_state=0).fit(X[:200]).explain(X[200:])
     values = subgroups(explained, "side").values
     assert (values["a"] > values["c"]).all()
     assert (values["b"] > 1).all()
@@ -138,8 +138,16 @@ def test_contributions_are_averaged_over_the_rows_of_a_group(explained):
 def test_trees_have_contributions_alone(table):
     explained = LimisExplainer(two_sided, surrogate="tree", random_state=0).fit(table[:80]).explain(table[200:230])
     with pytest.raises(InputError, match='measure="contributions"'):
-        subgroups(explained, "side")
-    assert len(subgroups(explained, "side", measure="contributions")) == 2
+        subgroups(explained, "side", measure="coefficients")
+    found = subgroups(explained, "side")
+    pd.testing.assert_frame_equal(found.values, subgroups(explained, "side", measure="contributions").values)
+
+
+def test_the_measure_is_that_of_the_paper_where_local_models_have_coefficients(table):
+    ridges = LimisExplainer(two_sided, surrogate="ridge", weighting="forest").fit(table[:80]).explain(table[200:230])
+    found = subgroups(ridges, "side")
+    pd.testing.assert_frame_equal(found.values, subgroups(ridges, "side", measure="coefficients").values)
+    assert repr(found).startswith("<2 groups by coefficients (side = left: ")
 
 
 # --- groups -------------------------------------------------------------------------------------------
@@ -404,6 +412,6 @@ def test_names_stand_as_they_are_and_many_columns_are_cut():
 def test_a_frame_has_everything(by_side):
     frame = by_side.to_frame()
     assert frame.index.equals(by_side.values.index)
-    assert {"rows", "nse", "lmae", "trusted", "effective_rows", "coefficient: side high"} <= set(frame.columns)
-    assert repr(by_side).startswith("<2 groups by coefficients (side = left: ")
+    assert {"rows", "nse", "lmae", "trusted", "effective_rows", "contribution: side high"} <= set(frame.columns)
+    assert repr(by_side).startswith("<2 groups by contributions (side = left: ")
     assert result.EVERYBODY in by_side.overall.index

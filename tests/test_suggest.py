@@ -199,8 +199,8 @@ def test_most_refused_rows_get_a_confirmed_suggestion_of_few_columns(hiring, ref
     assert all(row.confirmed and row[0].n_changes <= 3 for row in found)
     assert np.mean([len({tuple(one.changes) for one in row}) for row in found]) > 2
     sources = {one.source for row in found for one in row}
-    assert sources == {"slopes", "search"}
-    asked, confirmed = np.array([row.proposed["slopes"] for row in found]).T
+    assert sources == {"curves", "search"}
+    asked, confirmed = np.array([row.proposed["curves"] for row in found]).T
     assert (confirmed <= asked).all()
     assert confirmed.sum() > 0
 
@@ -342,7 +342,11 @@ def test_proposals_that_failed_are_listed_as_not_confirmed():
         return np.minimum(rows["a"], 1.0) + 0.01 * rows["b"]
 
     X = pd.DataFrame(np.random.default_rng(0).normal(size=(300, 2)), columns=["a", "b"])
-    row = LimisExplainer(ridge, jumps="none").fit(X).suggest(X[X["a"].between(-1, -0.5)].head(1), "> 1.5")[0]
+    row = (
+        LimisExplainer(ridge, surrogate="ridge", jumps="none")
+        .fit(X)
+        .suggest(X[X["a"].between(-1, -0.5)].head(1), "> 1.5")[0]
+    )
     assert not row.confirmed
     assert len(row) > 0
     assert {one.source for one in row} == {"slopes"}

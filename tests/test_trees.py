@@ -143,7 +143,7 @@ def test_what_a_tree_has_not_is_refused_with_what_it_has(found, explainer, peopl
             getattr(found, part)
     with pytest.raises(InputError, match='surrogate="ridge"'):
         explainer.explain(people[N:], queries=10)
-    ridge = LimisExplainer(said_of, weighting="forest").fit(people[:N]).explain(people[N : N + 1])
+    ridge = LimisExplainer(said_of, weighting="forest", surrogate="ridge").fit(people[:N]).explain(people[N : N + 1])
     with pytest.raises(InputError, match='surrogate="tree"'):
         ridge[0].rules()
 

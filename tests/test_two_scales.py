@@ -137,7 +137,7 @@ def test_learned_weights_find_the_rows_of_the_same_behaviour(name, most, monkeyp
     # 300 steps on 500 rows, one seed: well below the global ridge's .75 and .51; the bounds leave room for chance.
     monkeypatch.setattr(slope_training, "STEPS", 300)
     data, test = (make_synthetic(name, n, random_state=seed) for n, seed in ((500, 0), (200, 1)))
-    explainer = LimisExplainer(data.black_box).fit(data.features)
+    explainer = LimisExplainer(data.black_box, surrogate="ridge").fit(data.features)
     found = explainer.explain(test.features)
     assert awd(test.coefficients, found.coefficients.to_numpy()) < most
     if name == "Syn1":
@@ -183,7 +183,7 @@ def test_held_out_rows_decide_which_estimator_is_kept(monkeypatch):
 
 def test_level_and_slopes_are_told_apart_and_add_up():
     data = make_synthetic("Syn1", 400, random_state=0)
-    explainer = LimisExplainer(data.black_box).fit(data.features)
+    explainer = LimisExplainer(data.black_box, surrogate="ridge").fit(data.features)
     found = explainer.explain(data.features.iloc[:20])
     assert {"slopes_from", "level_from", "prior", "n_candidates"} <= set(explainer.choices_)
     assert explainer.choices_["chosen"].sum() == 1
@@ -217,7 +217,7 @@ def test_slopes_carry_the_level_only_as_far_as_they_hold_on_the_narrow_rows():
 def test_contributions_start_at_the_mean_of_the_narrow_rows():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"a": rng.uniform(-2, 2, 500), "b": rng.normal(size=500)})
-    explainer = LimisExplainer(lambda rows: rows["a"] ** 2, random_state=0).fit(frame)
+    explainer = LimisExplainer(lambda rows: rows["a"] ** 2, random_state=0, surrogate="ridge").fit(frame)
     training = explainer.training_
     model = replace(explainer.local_model_, slope_weighting=None, level_from="forest", reach=1.0)
     explainer.local_model_ = model
@@ -233,9 +233,9 @@ def test_contributions_start_at_the_mean_of_the_narrow_rows():
 def test_two_scales_need_a_model_to_ask_and_do_not_sample():
     frame = pd.DataFrame({"a": np.arange(60.0)})
     with pytest.raises(InputError, match="asks the model about changed rows"):
-        LimisExplainer(weighting="two-scales").fit(frame, np.arange(60.0))
+        LimisExplainer(weighting="two-scales", surrogate="ridge").fit(frame, np.arange(60.0))
     with pytest.raises(InputError, match="has no sampling"):
-        LimisExplainer(lambda rows: rows["a"], weighting="two-scales", inference="sample").fit(frame)
+        LimisExplainer(lambda rows: rows["a"], weighting="two-scales", inference="sample", surrogate="ridge").fit(frame)
 
 
 def test_learned_directions_tell_which_near_rows_say_how_high(tmp_path):
@@ -245,7 +245,7 @@ def test_learned_directions_tell_which_near_rows_say_how_high(tmp_path):
     def said(rows):
         return np.sin(4 * rows["a"]) + 0.05 * rows["b"]
 
-    explainer = LimisExplainer(said, weighting="two-scales", random_state=0).fit(frame[:2000])
+    explainer = LimisExplainer(said, weighting="two-scales", random_state=0, surrogate="ridge").fit(frame[:2000])
     training, model = explainer.training_, explainer.local_model_
     plain = replace(model, level_from="forest", level_metric=None, n_level=256, reach=1.0)
     metric = train_level(training, plain, seed=0, memory_limit=1.0)
@@ -292,7 +292,7 @@ def test_levels_are_learned_where_kernels_cost_too_much_for_classes_too(monkeypa
     monkeypatch.setattr(fitting, "MAX_LEARNED_ROWS", 300)
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.uniform(-1, 1, size=(700, 4)), columns=list("abcd"))
-    explainer = LimisExplainer(three_classes, random_state=0).fit(frame[:600])
+    explainer = LimisExplainer(three_classes, random_state=0, surrogate="ridge").fit(frame[:600])
     assert "forest, learned metric" in set(explainer.choices_["level_from"])
     metric = train_level(explainer.training_, explainer.local_model_, seed=0, memory_limit=1.0)
     for part in explainer.by_class_.values():
@@ -304,13 +304,13 @@ def test_levels_are_learned_where_kernels_cost_too_much_for_classes_too(monkeypa
     for label in told.classes:
         np.testing.assert_array_equal(again.for_class(label).local_predictions, told.for_class(label).local_predictions)
 
-    weighted = LimisExplainer(three_classes, random_state=0)
+    weighted = LimisExplainer(three_classes, random_state=0, surrogate="ridge")
     weighted.fit(frame[:600], sample_weight=rng.uniform(1, 3, size=600))
     assert "forest, learned metric" not in set(weighted.choices_["level_from"])
 
 
 def test_nothing_is_offered_as_learned_when_the_time_is_over_first(mixed):
-    explainer = LimisExplainer(mixed_model, random_state=0).fit(mixed.frame)
+    explainer = LimisExplainer(mixed_model, random_state=0, surrogate="ridge").fit(mixed.frame)
     model = explainer.local_model_
     assert train_level(explainer.training_, model, seed=0, memory_limit=1.0, time_budget=1e-9) is None
 
@@ -334,7 +334,7 @@ def test_changes_are_counted_from_the_row_or_from_its_other_copies(mixed, record
 def test_changes_of_a_class_are_counted_like_those_of_all():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.uniform(-1, 1, size=(80, 3)), columns=list("abc"))
-    explainer = LimisExplainer(three_classes, random_state=0).fit(frame)
+    explainer = LimisExplainer(three_classes, random_state=0, surrogate="ridge").fit(frame)
     training = explainer.training_
     seen = RecordedChanges.ask(training, np.random.default_rng(0)).counted(training, "copies", 0.4)
     own = training.of_class(1)
@@ -362,7 +362,7 @@ def test_a_black_box_that_remembers_its_rows_is_asked_beside_them():
         return plain(rows) + np.where(known, rows["b"].map(remembered).fillna(0.0), 0.0)
 
     for model, start in ((said, "copies"), (plain, "row")):
-        explainer = LimisExplainer(model, random_state=0).fit(frame[:900], probe_rows=frame[900:])
+        explainer = LimisExplainer(model, random_state=0, surrogate="ridge").fit(frame[:900], probe_rows=frame[900:])
         chosen = explainer.choices_.query("chosen").iloc[-1]
         assert (chosen["counted_from"], chosen["told_share"]) == (start, 1.0)
         assert chosen["skill"] > 0.99
@@ -380,7 +380,7 @@ def test_less_of_the_changes_is_told_where_those_of_other_rows_are_smaller():
         # Steeper for rows that hold a value of d that was trained on, as most copies of these do.
         return rows["a"] * np.where(rows["d"].isin(near_training), 2.0, 1.0)
 
-    explainer = LimisExplainer(said, weighting="two-scales", random_state=0)
+    explainer = LimisExplainer(said, weighting="two-scales", random_state=0, surrogate="ridge")
     explainer.fit(frame[:700], probe_rows=frame[700:])
     assert explainer.choices_.query("chosen").iloc[-1]["told_share"] < 1
     slopes = explainer.explain(frame[700:]).coefficients["a"]

@@ -46,7 +46,7 @@ def steps(monkeypatch):
 
 
 def fitted(data, **options):
-    return LimisExplainer(data.black_box, time_budget=0.5, **options).fit(data.features)
+    return LimisExplainer(data.black_box, time_budget=0.5, **options, surrogate="ridge").fit(data.features)
 
 
 EVERY = [
@@ -74,7 +74,7 @@ def test_what_was_tried_is_reported(data):
     tried = fitted(data, weighting="pairwise").choices_
     assert tried["chosen"].sum() == 1
     assert len(tried) == 3
-    given = LimisExplainer().fit(data.features, outputs=data.outputs).choices_
+    given = LimisExplainer(surrogate="ridge").fit(data.features, outputs=data.outputs).choices_
     assert set(given["weighting"]) == {"forest", "retrieved"}
     assert given["chosen"].sum() == 1
     assert given.loc[given["chosen"], "merit"].item() == given["merit"].max()
@@ -96,7 +96,7 @@ def test_the_reward_may_hold_functions_of_the_user(data, rows, steps):
         return 100 * fits.models.coefficients.abs().sum(dim=1)
 
     plain, small = (
-        LimisExplainer(data.black_box, weighting="kernel", reward=reward).fit(data.features)
+        LimisExplainer(data.black_box, weighting="kernel", reward=reward, surrogate="ridge").fit(data.features)
         for reward in ([RowError()], [RowError(), small_coefficients])
     )
     assert seen
@@ -112,7 +112,7 @@ def test_terms_work_for_retrieved_rows_too(data):
 
 
 def test_learning_on_retrieved_rows_helps_and_never_does_worse_than_it_began(data):
-    explainer = LimisExplainer(data.black_box, weighting="forest").fit(data.features)
+    explainer = LimisExplainer(data.black_box, weighting="forest", surrogate="ridge").fit(data.features)
     training, rng = explainer.training_, np.random.default_rng(0)
     held_out = make_synthetic("Syn1", 60, random_state=2)
     probes = ProbeRows.ask(training, held_out.features, held_out.outputs, rng)
@@ -127,7 +127,7 @@ def test_towers_recover_the_truth_through_the_ridge(data, steps):
     # A part of the plan's steps on 210 rows: far below the global ridge's .75, with room for chance.
     steps("towers", 1000)
     test = make_synthetic("Syn1", 100, random_state=3)
-    explainer = LimisExplainer(data.black_box, weighting="towers").fit(data.features)
+    explainer = LimisExplainer(data.black_box, weighting="towers", surrogate="ridge").fit(data.features)
     assert awd(test.coefficients, explainer.explain(test.features).coefficients.to_numpy()) < 0.3
 
 
@@ -155,7 +155,7 @@ def test_what_is_measured_holds_for_fresh_rows(weighting, steps):
         return np.sin(4 * rows[:, 0]) * np.cos(4 * rows[:, 1]) + np.sin(5 * rows[:, 2])
 
     rng = np.random.default_rng(0)
-    explainer = LimisExplainer(rough, weighting=weighting).fit(
+    explainer = LimisExplainer(rough, weighting=weighting, surrogate="ridge").fit(
         rng.normal(size=(300, 6)), probe_rows=rng.normal(size=(200, 6))
     )
     # 100 measuring rows: an NSE is sure to some .15.

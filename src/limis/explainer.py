@@ -72,9 +72,9 @@ class LimisExplainer(BaseEstimator):
     model : object, default=None
         The black box: anything with ``predict_proba`` or ``predict``, a torch module, an XGBoost or LightGBM booster,
         or a function from rows to outputs. With None the labels ``y`` given to `fit` are explained themselves.
-    surrogate : {"ridge", "tree", "curves"} or regressor, default="ridge"
-        The kind of small model: a linear one, a tree of if-then rules, response curves (what the black box would say
-        with other values, a curve a column and a few pairs of columns), or any scikit-learn regressor that takes
+    surrogate : {"curves", "ridge", "tree"} or regressor, default="curves"
+        The kind of small model: response curves (what the black box would say with other values, a curve a column and
+        a few pairs of columns), a linear one, a tree of if-then rules, or any scikit-learn regressor that takes
         ``sample_weight``. A regressor is fitted anew for every row, which takes its time.
     max_depth : int, default=3
         How many conditions a rule of a tree may have, at most 5.
@@ -151,6 +151,10 @@ class LimisExplainer(BaseEstimator):
         What "auto" tried on the other probe rows, with the numbers that decided.
     by_class_ : dict
         What explains each of more than two classes, with its own ``nse`` and ``skill``; empty otherwise.
+    curve_facts_ : dict
+        Of curves: ``questions``, the changed rows that fit asked about; the ``recorded_rows`` and
+        ``recorded_columns``, whose responses were recorded; and ``taught_nse``, how well the taught model says what the
+        black box says of rows kept from it.
     training_log_ : list
         Learning curves of a trained estimator, one for each λ tried.
     feature_names_in_, n_features_in_ : as in scikit-learn
@@ -197,7 +201,7 @@ class LimisExplainer(BaseEstimator):
         self,
         model: Any = None,
         *,
-        surrogate: Any = "ridge",
+        surrogate: Any = "curves",
         max_depth: int = 3,
         weighting: str = "auto",
         objective: Objective | Literal["auto"] = "auto",
@@ -258,6 +262,7 @@ class LimisExplainer(BaseEstimator):
         if variant not in ("text", "released"):
             raise InputError(f'variant is "text" or "released", not {variant!r}')
         paper: dict[str, Any] = {
+            "surrogate": "ridge",
             "weighting": "pairwise" if variant == "text" else "pairwise-released",
             "selection_penalty": "auto" if variant == "text" else 1.0,
             "scaling": "none" if synthetic else "minmax",
@@ -365,6 +370,7 @@ class LimisExplainer(BaseEstimator):
 
     def _fit_stage(self, held_out: AnsweredRows, rng: np.random.Generator) -> MeasuringRows:
         """Ridges, trees or regressors; returns the rows that measure them."""
+        self.__dict__.pop("curve_facts_", None)  # of a fit before
         recorded = self._record_changes(rng) if self._on_two_scales else None
         self.global_fit_ = GlobalFit.of(self.training_)
         choosing, measuring = self._divide(held_out.part(rng.permutation(len(held_out))), rng)
@@ -508,7 +514,6 @@ class LimisExplainer(BaseEstimator):
         if self.surrogate == "curves":
             self._check_curve_options()
             check_curve_options(self.weighting, self.objective)
-            check_device(self.device)
             return
         if self.weighting in CURVE_WEIGHTINGS and self.weighting not in WEIGHTINGS:
             raise InputError(f'weighting={self.weighting!r} is for curves; use surrogate="curves"')
@@ -524,7 +529,8 @@ class LimisExplainer(BaseEstimator):
         """Refuse what curves do not use."""
         given = self.get_params(deep=False)
         usual = {name: one.default for name, one in inspect.signature(type(self)).parameters.items()}
-        for name in ("reward", "selection_penalty", "inference", "jumps", "scaling", "max_depth", "time_budget"):
+        unused = ("reward", "selection_penalty", "inference", "jumps", "scaling", "max_depth", "time_budget")
+        for name in unused:
             if given[name] != usual[name]:
                 raise InputError(f'{name} is not used by curves; leave it out, or use surrogate="ridge" or "tree"')
 

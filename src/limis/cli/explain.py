@@ -30,7 +30,8 @@ Without -o, each explanation is printed as text. With -o, the extension names th
                   gain, effective_rows, trusted (true or false) and reasons (why not);
                   fixed_here and unknown_here list the columns whose contribution of about zero
                   does not mean that they have no effect
-  .json           a list of objects, one a row, with coefficients and the closest training rows
+  .json           a list of objects, one a row, with contributions, the points of curves (of
+                  ridges coefficients, of trees rules) and the closest training rows
   .html           a page to read, which needs no network
 
 base_value plus all contributions is local_prediction. Rows are counted from 0. Where the model has
@@ -77,7 +78,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         type=positive,
         default=0,
         metavar="N",
-        help="ask the model N more questions about each row, for slopes at the row itself (0)",
+        help="ask the model N more questions about each row, for curves through its answers, or slopes at the row (0)",
     )
     parser.add_argument("--workers", type=positive, metavar="N", help="explain in parts, N at a time (2)")
     parser.add_argument(

@@ -13,10 +13,15 @@ from limis.cli.models import MODEL_HELP, TRUST_HELP, load_model, travels
 from limis.cli.options import positive, seed
 from limis.cli.summary import default_model_lines, fit_lines
 from limis.cli.tables import check_output, drop_columns, take_column
+from limis.curves.questions import MAX_QUESTIONS
 from limis.default_model import read_target, train_default_model
 from limis.errors import InputError
 from limis.explainer import LimisExplainer
 from limis.table_files import as_seen, check_input, read_table
+from limis.training.curves import CURVE_WEIGHTINGS
+
+OTHER_WEIGHTINGS = ("auto", "forest", "random", "pairwise", "pairwise-released")
+FEWEST_QUESTIONS = 1000  # that an explainer takes
 
 DESCRIPTION = """\
 Learn which training rows matter for which row, and write the explainer to one file.
@@ -35,6 +40,7 @@ examples:
   limis fit train.parquet --model my_model:predict --probe validation.parquet -o risk.limis
   limis fit train.csv --target income --model pipeline.joblib --trust-model -o income.limis
   limis fit scored.csv --outputs score -o risk.limis
+  limis fit train.csv --target income --surrogate tree --max-depth 2 -o rules.limis
 """
 
 
@@ -70,18 +76,25 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     )
     options.add_argument(
         "--surrogate",
-        choices=("ridge", "tree", "curves"),
-        default="ridge",
-        help="the kind of small model: slopes, a tree of if-then rules, or response curves",
+        choices=("curves", "ridge", "tree"),
+        default="curves",
+        help="the kind of small model: response curves (the default), slopes, or a tree of if-then rules",
     )
     options.add_argument(
-        "--max-depth", type=int, choices=range(1, 6), default=3, help="conditions that a rule of a tree may have (3)"
+        "--max-depth", type=int, choices=range(1, 6), help="of trees: conditions that a rule may have (3)"
     )
     options.add_argument(
         "--weighting",
-        choices=("auto", "forest", "pairwise", "pairwise-released"),
+        choices=tuple(dict.fromkeys((*CURVE_WEIGHTINGS, *OTHER_WEIGHTINGS))),
         default="auto",
-        help="how training rows are weighed; pairwise is the paper's network, and slow",
+        help=f"how training rows are weighed: {', '.join(CURVE_WEIGHTINGS)} for curves; {', '.join(OTHER_WEIGHTINGS)} "
+        "for ridges and trees, of which pairwise is the paper's network, and slow (auto)",
+    )
+    options.add_argument(
+        "--max-questions",
+        type=positive,
+        metavar="N",
+        help=f"of curves: changed rows that the model may be asked about ({MAX_QUESTIONS:,})",
     )
     options.add_argument("--seed", type=seed, default=0, metavar="N", help="of everything random (0)")
     options.add_argument("--jobs", type=positive, default=-1, metavar="N", help="cores to use (all)")
@@ -112,8 +125,9 @@ def run(args: argparse.Namespace) -> int:
     explainer = LimisExplainer(
         model,
         surrogate=args.surrogate,
-        max_depth=args.max_depth,
         weighting=args.weighting,
+        **({} if args.max_depth is None else {"max_depth": args.max_depth}),
+        **({} if args.max_questions is None else {"max_questions": args.max_questions}),
         output=args.output,
         categorical_features=args.categorical or "auto",
         n_jobs=args.jobs,
@@ -145,6 +159,23 @@ def _check_usage(args: argparse.Namespace) -> None:
         args.parser.error(f"--output {args.output} needs a model that can be asked")
     if args.trust_model and args.model is None:
         args.parser.error("--trust-model is about --model: give that too")
+    _check_surrogate(args, asked)
+
+
+def _check_surrogate(args: argparse.Namespace, asked: bool) -> None:
+    """Which options are for which kind of small model."""
+    curves = args.surrogate == "curves"
+    if args.weighting not in (CURVE_WEIGHTINGS if curves else OTHER_WEIGHTINGS):
+        others = "ridge or tree" if curves else "curves"
+        args.parser.error(f"--weighting {args.weighting} is for --surrogate {others}")
+    if args.max_depth is not None and args.surrogate != "tree":
+        args.parser.error("--max-depth is for --surrogate tree")
+    if args.max_questions is not None and not curves:
+        args.parser.error("--max-questions is for --surrogate curves")
+    if args.max_questions is not None and args.max_questions < FEWEST_QUESTIONS:
+        args.parser.error(f"--max-questions is {FEWEST_QUESTIONS:,} or more, not {args.max_questions:,}")
+    if args.max_questions is not None and not asked:
+        args.parser.error("--max-questions needs a model that can be asked")
 
 
 def _take_apart(

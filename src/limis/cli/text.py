@@ -10,11 +10,12 @@ import numpy as np
 
 from limis.blackbox import BlackBox
 from limis.explanation import Explanation
+from limis.report.effects import effects
 from limis.report.words import Numbers, count, percent, printable, shorten
 
 WIDTH = 88
 NAME_WIDTH, NUMBER_WIDTH, HALF_BAR = 50, 9, 10
-MOST_REASONS, MOST_DIFFERENCES = 6, 4
+MOST_REASONS, MOST_DIFFERENCES, MOST_EFFECTS = 6, 4, 4
 # A column this little apart from all rows (in standard deviations, or share of the rows) is not worth a line.
 WORTH_TELLING = 0.1
 
@@ -28,9 +29,9 @@ def render(one: Explanation, heading: str, note: str = "") -> str:
         "",
         *(_rules(one, numbers) if one.all.fits.has_rules else _steps(one, numbers)),
         "",
-        *_differences(one),
-        "",
+        *([*_differences(one), ""] if len(one.weights) else []),
         *([*_reasons(one, numbers), ""] if _has_reasons(one) else []),
+        *([*_what_if(one, numbers), ""] if one.all.fits.has_curves else []),
         *_trust(one, numbers),
     ]
     return "\n".join(lines) + "\n"
@@ -72,7 +73,7 @@ def _prediction(one: Explanation, numbers: Numbers, note: str) -> Iterator[str]:
 
 
 def _steps(one: Explanation, numbers: Numbers) -> Iterator[str]:
-    """Overall mean → rows like this one → this row."""
+    """Overall mean → rows like this one → this row; curves have what columns do together in the middle."""
     training = one.all.training
     black_box = training.black_box
     has_chance = black_box.scale == "logit"
@@ -88,8 +89,11 @@ def _steps(one: Explanation, numbers: Numbers) -> Iterator[str]:
     rows = count(len(training.frame), "training row", "training rows")
     yield stop(f"all {rows}, on average", training.overall_mean)
     alike = max(1, round(float(one.fidelity["effective_rows"])))
-    yield stop(f"rows like this one ({alike:,} in effect)", one.base_value, one.neighbourhood_shift)
-    yield stop("this row, as explained", one.local_prediction, one.local_prediction - one.base_value)
+    curves = one.all.fits.has_curves
+    middle = "what its columns do together" if curves else f"rows like this one ({alike:,} in effect)"
+    yield stop(middle, one.base_value, one.neighbourhood_shift)
+    last = "what each of them does, as below" if curves else "this row, as explained"
+    yield stop(last, one.local_prediction, one.local_prediction - one.base_value)
 
 
 def _rules(one: Explanation, numbers: Numbers) -> Iterator[str]:
@@ -128,9 +132,10 @@ def _reasons(one: Explanation, numbers: Numbers) -> Iterator[str]:
     told = [reason for reason in reasons if _visible(reason.contribution, numbers)][:MOST_REASONS]
     # A bar of full length is never less than what is allowed as an error, so that small reasons look small.
     most = max([one.all.tolerance, *(abs(reason.contribution) for reason in told)])
-    yield "What sets it apart from them"
+    yield "What its own values add" if one.all.fits.has_curves else "What sets it apart from them"
     if not told:
-        yield "  nothing that shows: it is expected to be as they are on average"
+        same = "it is expected to be as they are on average"
+        yield f"  nothing that shows{'' if one.all.fits.has_curves else f': {same}'}"
     for reason in told:
         words = f"{_clean(reason.words)}{f' ({reason.status})' if reason.status else ''}"
         yield _step(words, reason.contribution, most, numbers)
@@ -147,6 +152,16 @@ def _reasons(one: Explanation, numbers: Numbers) -> Iterator[str]:
             yield from _wrapped(f"{', '.join(such)}: {meaning}", f"  {status:<12} ")
 
 
+def _what_if(one: Explanation, numbers: Numbers) -> Iterator[str]:
+    """What other values of the columns that could do most would change."""
+    yield "What other values would add"
+    told = effects(one, numbers)[:MOST_EFFECTS]
+    if not told:
+        yield "  nothing that shows, whatever the column"
+    for effect in told:
+        yield from _wrapped(f"{_clean(effect.column)}: {_clean('; '.join(effect.adds))}", "  ")
+
+
 def _trust(one: Explanation, numbers: Numbers) -> Iterator[str]:
     tolerance = numbers.show(one.all.tolerance)
     if one.trusted:
@@ -157,7 +172,7 @@ def _trust(one: Explanation, numbers: Numbers) -> Iterator[str]:
         reasons = [_clean(reason) for reason in one.fidelity["reasons"]]
         words = "not on its own: " + "; ".join(reasons)
     yield from _wrapped(words, "Trust it?      ")
-    if one.all.outputs is not None:
+    if one.all.outputs is not None and not one.all.fits.has_curves:  # which stand at what the model says
         error = abs(one.local_prediction - one.model_output)
         yield f"{'':15}at this row it misses the model by {numbers.show(error)}"
 

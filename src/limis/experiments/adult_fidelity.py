@@ -60,7 +60,9 @@ class AdultRun:
         """Every method on the same test rows and the same moves of them."""
         train, probe, test, model = self._prepare()
         explainers = {
-            name: _fit(LimisExplainer(model, n_jobs=1, random_state=self.seed, **options), train, probe)
+            name: _fit(
+                LimisExplainer(model, surrogate="ridge", n_jobs=1, random_state=self.seed, **options), train, probe
+            )
             for name, options in _OPTIONS.items()
         }
         default, _ = explainers["LIMIS (default)"]

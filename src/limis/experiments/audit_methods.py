@@ -41,7 +41,7 @@ Explained = tuple[str, Any, dict[str, Any]]  # a name, explanations, and the sam
 
 
 def limis_default(problem: AuditProblem) -> Iterator[Explained]:
-    """The explainer as a user gets it, and with questions to the black box about each row."""
+    """Ridges on two scales, the default when results were named, and with questions to the black box about each row."""
     explainer = _fitted(problem, surrogate="ridge")
     rows = problem.exam.frame
     moved = jittered(rows, problem.exam.ground.table, problem.problem.train)
@@ -62,7 +62,7 @@ def limis_curves(problem: AuditProblem) -> Iterator[Explained]:
 
 
 def another_seed(problem: AuditProblem) -> Iterator[Explained]:
-    """The default fitted anew, to see whether its reasons are the same."""
+    """The ridges fitted anew, to see whether their reasons are the same."""
     yield f"{DEFAULT}, another seed", _fitted(problem, seed=1, surrogate="ridge").explain(problem.exam.frame), {}
 
 
@@ -139,7 +139,13 @@ def _plain(problem: AuditProblem) -> LimisExplainer:
     """An explainer that costs little, for peers to take training rows and black box from."""
     inner = problem.problem
     explainer = LimisExplainer(
-        inner.model, weighting="forest", candidates=64, output=problem.output, n_jobs=1, random_state=inner.seed
+        inner.model,
+        surrogate="ridge",
+        weighting="forest",
+        candidates=64,
+        output=problem.output,
+        n_jobs=1,
+        random_state=inner.seed,
     )
     return explainer.fit(inner.train, probe_rows=inner.probe.iloc[: 2 * CHOOSING])
 

@@ -77,7 +77,12 @@ class Problem:
     def plain_explainer(self) -> LimisExplainer:
         """An explainer that costs little, to build peers on and to put trained weightings into."""
         explainer = LimisExplainer(
-            self.training.black_box, weighting="forest", scaling="none", n_jobs=1, random_state=self.seed
+            self.training.black_box,
+            surrogate="ridge",
+            weighting="forest",
+            scaling="none",
+            n_jobs=1,
+            random_state=self.seed,
         )
         return explainer.fit(self.training.features, probe_rows=self.probes.features)
 

@@ -79,7 +79,9 @@ def _plain(problem: RealProblem) -> LimisExplainer:
 @lru_cache(maxsize=1)
 def _asking(problem: RealProblem) -> LimisExplainer:
     """An explainer that holds the black box, for who asks it."""
-    explainer = LimisExplainer(problem.model, weighting="forest", n_jobs=1, random_state=problem.seed)
+    explainer = LimisExplainer(
+        problem.model, surrogate="ridge", weighting="forest", n_jobs=1, random_state=problem.seed
+    )
     return explainer.fit(problem.train, probe_rows=problem.probe.iloc[:PLAIN_PROBES])
 
 

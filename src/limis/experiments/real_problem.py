@@ -189,6 +189,6 @@ class RealProblem:
 
     def plain_explainer(self, n_jobs: int = 1) -> LimisExplainer:
         """An explainer on the black box's outputs, to build on what asks nothing; few rows choose its few options."""
-        explainer = LimisExplainer(weighting="forest", n_jobs=n_jobs, random_state=self.seed)
+        explainer = LimisExplainer(surrogate="ridge", weighting="forest", n_jobs=n_jobs, random_state=self.seed)
         probe, said = self.probe.iloc[:PLAIN_PROBES], self.answers.probe[:PLAIN_PROBES]
         return explainer.fit(self.train, outputs=self.answers.train, probe_rows=probe, probe_outputs=said)

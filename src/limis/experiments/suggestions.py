@@ -61,7 +61,8 @@ class Task:
     def explainer(self, seed: int, **options: Any) -> LimisExplainer:
         """An explainer of the black box, fitted."""
         trial: dict[str, Any] = {"weighting": "forest"} if self.quick else {}
-        explainer = LimisExplainer(self.model, n_jobs=1, random_state=seed, **trial, **options)
+        options = {"surrogate": "ridge", **trial, **options}
+        explainer = LimisExplainer(self.model, n_jobs=1, random_state=seed, **options)
         return explainer.fit(self.train, probe_rows=self.probe)
 
 

@@ -52,7 +52,7 @@ class Silo(Peer):
     >>> import numpy as np
     >>> from limis import LimisExplainer
     >>> X = np.random.default_rng(0).normal(size=(300, 2))
-    >>> explainer = LimisExplainer(lambda rows: np.abs(rows[:, 0]), random_state=0).fit(X)
+    >>> explainer = LimisExplainer(lambda rows: np.abs(rows[:, 0]), surrogate="ridge").fit(X)
     >>> (Silo(explainer).explain([[1.0, 0.0], [-1.0, 0.0]]).coefficients["x0", ""] > 0).tolist()
     [True, False]
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -24,11 +24,14 @@ class LocalMean:
     explainer: LimisExplainer
 
     def explain(self, X: Any, *, outputs: Any = None) -> Explanations:
-        """The explainer's neighbourhoods, without its slopes."""
-        found = self.explainer.explain(X, outputs=outputs)
+        """The explainer's neighbourhoods, without its slopes, trees or curves."""
+        found, training = self.explainer.explain(X, outputs=outputs), self.explainer.training_
         fits = found.fits
+        if not fits.has_coefficients:  # what else they would say of changes is left behind
+            fits = LocalFits(**{one.name: getattr(fits, one.name) for one in fields(LocalFits) if one.init})
         total = np.asarray(fits.weights.sum(axis=1)).ravel()
-        means = fits.weights @ self.explainer.training_.outputs / np.where(total > 0, total, 1.0)
+        sums = fits.weights @ training.outputs
+        means = np.divide(sums, total, out=np.full(len(total), training.overall_mean), where=total > 0)
         flat = replace(
             fits,
             coefficients=np.zeros_like(fits.coefficients),

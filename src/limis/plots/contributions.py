@@ -1,4 +1,7 @@
-"""One explanation as a waterfall: overall mean → rows like this one → reasons → local prediction."""
+"""One explanation as a waterfall: overall mean → rows like this one → reasons → local prediction.
+
+Of curves, what columns do together stands in the place of rows like this one.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +67,7 @@ def _steps(one: Explanation, numbers: Numbers) -> tuple[list[str], list[float], 
     overall = one.all.training.overall_mean
     shown, rest = shown_reasons(one)
     lines = [*shown, *([rest] if rest else [])]
-    names = ["all training rows", "rows like this one"]
+    names = ["all training rows", "columns together" if one.all.fits.has_curves else "rows like this one"]
     starts, changes = [overall, overall], [0.0, one.neighbourhood_shift]
     texts = [numbers.show(overall), numbers.signed(one.neighbourhood_shift)]
     at = one.base_value

@@ -76,6 +76,7 @@ class Card:
     neighbourhood: Amount | None  # None: no training row had weight
     shift: str
     apart: list[Apart]
+    curves: bool  # counted from what columns do together, not from the level of the neighbourhood
     own_step: str
     bars: list[Bar]
     tree: Drawing | None
@@ -112,6 +113,7 @@ def card(one: Explanation, numbers: Numbers, suggestions: RowSuggestions | None 
     empty = bool(found.fits.empty[one.row])
     shown, rest = shown_reasons(one) if found.fits.has_contributions else ([], None)
     bound = float(fidelity.get("change_error_bound", np.inf))
+    curves = found.fits.has_curves  # which stand at what the black box says of the row
     columns = [name for reason in shown for name in reason.columns][:TABLE_COLUMNS]
     lines = training_lines(one, columns, numbers, TOP_ROWS)
     return Card(
@@ -120,11 +122,12 @@ def card(one: Explanation, numbers: Numbers, suggestions: RowSuggestions | None 
         trusted=one.trusted,
         model=_model_amount(one, numbers),
         local=amount(found, numbers, one.local_prediction),
-        miss=None if found.outputs is None else numbers.show(float(fidelity["error"])),
+        miss=None if found.outputs is None or curves else numbers.show(float(fidelity["error"])),
         overall=amount(found, numbers, found.training.overall_mean),
         neighbourhood=None if empty else amount(found, numbers, one.base_value),
         shift=numbers.signed(one.neighbourhood_shift),
         apart=[] if empty else _apart(one),
+        curves=curves,
         own_step=numbers.signed(one.local_prediction - one.base_value),
         bars=bars(shown, rest, numbers, SMALL_BAR * found.training.output_deviation),
         tree=draw(one, numbers) if found.fits.has_rules else None,

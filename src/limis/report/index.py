@@ -15,7 +15,8 @@ class Entry:
     """One row in the table, and where it stands when rows are sorted."""
 
     card: Card
-    # The level of rows like it and its own largest reason, the larger first, with what they add; or its way in a tree.
+    # The level of rows like it (of curves, what columns do together) and its own largest reason, the larger first, with
+    # what they add; or its way in a tree.
     reasons: list[tuple[str, str]]
     change: str  # the first confirmed suggestion
     by_output: int
@@ -30,7 +31,8 @@ def entries(shown: list[Explanation], cards: list[Card]) -> list[Entry]:
     outputs = np.array([one.model_output for one in shown]) if asked else local
     bounds = [float(one.fidelity.get("change_error_bound", np.inf)) for one in shown]
     doubts = np.array([(not one.trusted, bound) for one, bound in zip(shown, bounds, strict=True)]).reshape(-1, 2)
-    places = [_places(-outputs), _places(-doubts[:, 1], -doubts[:, 0]), _places(-np.abs(outputs - local))]
+    errors = np.array([float(one.fidelity["error"]) for one in shown]) if asked else np.zeros(len(shown))
+    places = [_places(-outputs), _places(-doubts[:, 1], -doubts[:, 0]), _places(-errors)]
     return [
         Entry(card, _reasons(one, card), _change(card), *(int(own[place]) for own in places))
         for place, (one, card) in enumerate(zip(shown, cards, strict=True))
@@ -49,7 +51,8 @@ def _reasons(one: Explanation, card: Card) -> list[tuple[str, str]]:
     own = [(card.bars[0].words, card.bars[0].value)] if card.bars else []
     if card.neighbourhood is None:
         return own
-    level = ("rows like it" + (f" ({card.apart[0].here})" if card.apart else ""), card.shift)
+    alike = "rows like it" + (f" ({card.apart[0].here})" if card.apart else "")
+    level = ("columns together" if card.curves else alike, card.shift)
     larger = not own or abs(one.neighbourhood_shift) >= one.contributions.abs().max()
     return [level, *own] if larger else [*own, level]
 

@@ -10,7 +10,7 @@ from limis.explanation import Explanation
 from limis.metrics import nse
 from limis.report.words import Numbers, count, is_zero
 from limis.subgroups import Measure
-from limis.subgroups.measure import column_weights
+from limis.subgroups.measure import column_weights, usual_measure
 from limis.subgroups.resampling import means
 
 MOST_COLUMNS = 15
@@ -23,6 +23,7 @@ class Fidelity:
 
     trusted: int
     rows: int
+    curves: bool  # errors at the rows are then of what is expected without asking the black box
     error: str | None  # mean, at the rows; None: the black box was not asked
     worst: str | None
     spread: str  # of the outputs over the training rows, to compare errors with
@@ -31,7 +32,7 @@ class Fidelity:
     holds_for: str  # the rows whose values a column may take, for the bounds to hold
     tolerance: str
     beyond: int  # explanations whose bound is above the tolerance
-    effective_rows: str
+    effective_rows: str | None  # None: no training row has weight for the middle one
 
 
 @dataclass
@@ -52,7 +53,8 @@ class Weights:
     columns: list[ColumnWeight]
     others: int  # columns that weigh less and are not told of
     measure: Measure
-    level: str  # mean distance from the overall mean to the level of rows alike
+    level: str  # mean distance from the overall mean to where contributions are counted from
+    curves: bool
 
 
 def fidelity(shown: list[Explanation]) -> Fidelity:
@@ -64,9 +66,11 @@ def fidelity(shown: list[Explanation]) -> Fidelity:
     bounds = np.array([one.fidelity.get("change_error_bound", np.inf) for one in shown])
     bound = float(np.median(bounds))
     tolerances = np.array([one.all.tolerance for one in shown])
+    effective = float(np.median([one.fidelity["effective_rows"] for one in shown]))
     return Fidelity(
         trusted=sum(one.trusted for one in shown),
         rows=len(shown),
+        curves=found.fits.has_curves,
         error=numbers.show(float(errors.mean())) if asked else None,
         worst=numbers.show(float(errors.max())) if asked else None,
         spread=numbers.show(found.training.output_deviation),
@@ -75,16 +79,20 @@ def fidelity(shown: list[Explanation]) -> Fidelity:
         holds_for="" if found.bound is None else found.bound.holds_for,
         tolerance=numbers.show(float(np.median(tolerances))),
         beyond=int((bounds > tolerances).sum()),
-        effective_rows=count(round(float(np.median([one.fidelity["effective_rows"] for one in shown]))), "row", "rows"),
+        effective_rows=count(round(effective), "row", "rows") if effective > 0 else None,
     )
 
 
 def _share(shown: list[Explanation]) -> str | None:
-    """How much of the differences between rows local predictions account for; None where that says little."""
+    """How much of the differences between rows local models account for; None where that says little.
+
+    Of curves, which stand at what the black box says, by what would be expected of the rows without asking it.
+    """
     said = np.array([one.model_output for one in shown])
     if len(shown) < FEWEST_FOR_NSE or np.ptp(said) == 0:
         return None
-    return f"{nse(said, np.array([one.local_prediction for one in shown])):.3f}"
+    missed = np.array([float(one.fidelity["error"]) for one in shown])
+    return f"{nse(said, said - missed):.3f}"
 
 
 def weights(shown: list[Explanation]) -> Weights | None:
@@ -92,7 +100,7 @@ def weights(shown: list[Explanation]) -> Weights | None:
     found = shown[0].all
     if not found.fits.has_contributions:
         return None
-    measure: Measure = "coefficients" if found.fits.has_coefficients else "contributions"
+    measure = usual_measure(found.fits)
     by_output = {id(one.all): column_weights(one.all, measure).to_numpy() for one in shown}
     weight = means(np.array([by_output[id(one.all)][one.row] for one in shown]))  # (columns,)
     moves = np.array([one.all.contributions.to_numpy()[one.row] for one in shown])  # (rows, columns)
@@ -110,4 +118,4 @@ def weights(shown: list[Explanation]) -> Weights | None:
         for j in order[:MOST_COLUMNS]
     ]
     level = numbers.show(float(np.mean([abs(one.neighbourhood_shift) for one in shown])))
-    return Weights(columns, len(weight) - len(columns), measure, level)
+    return Weights(columns, len(weight) - len(columns), measure, level, found.fits.has_curves)

@@ -75,6 +75,13 @@ class Prediction(BaseModel):
     probability: float
 
 
+class CurvePoint(BaseModel):
+    """A point of a response curve: another value of the column, and what it changes the output by."""
+
+    value: float | str | None
+    change: float
+
+
 class Coefficient(BaseModel):
     """A coefficient of a local model: of a number, of a jump in it, or of a level."""
 
@@ -99,9 +106,14 @@ class Answer(BaseModel):
     values: dict[str, str] | None = Field(None, description="the row's values in words, by column")
     model_output: float | None = Field(None, description="the black box's output, on the scale that is explained")
     local_prediction: float | None = Field(None, description="what the row's local model says")
-    base_value: float | None = Field(None, description="the level of rows like this one; contributions start from it")
-    neighbourhood_shift: float | None = Field(None, description="that level, less the mean of all training rows")
+    base_value: float | None = Field(
+        None, description="where contributions start: the level of rows like this one; of curves, what they leave"
+    )
+    neighbourhood_shift: float | None = Field(None, description="that, less the mean of all training rows")
     contributions: dict[str, float | None] | None = Field(None, description="what each column adds to the base value")
+    curves: dict[str, list[CurvePoint]] | None = Field(
+        None, description="of local models that are curves, by column: what the output changes by with other values"
+    )
     coefficients: list[Coefficient] | None = Field(None, description="of local models that are linear")
     intercept: float | None = None
     rules: list[dict[str, Any]] | None = Field(None, description="of local models that are trees")

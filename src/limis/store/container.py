@@ -39,6 +39,7 @@ class Manifest:
     training_log: list[dict[str, Any]]
     skills: dict[str, float] = field(default_factory=dict)  # skill on changes by range, where it is known
     by_class: list[dict[str, Any]] = field(default_factory=list)  # bound and measures of each of several classes
+    curve_facts: dict[str, float] = field(default_factory=dict)  # how curves were learned
     members: dict[str, str] = field(default_factory=dict)  # SHA-256 of every other member
 
 

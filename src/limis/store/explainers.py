@@ -79,6 +79,7 @@ def save(explainer: LimisExplainer, path: Any, *, include_model: bool | Literal[
         choices=[{str(key): value for key, value in line.items()} for line in explainer.choices_.to_dict("records")],
         training_log=[asdict(log) for log in explainer.training_log_],
         skills={str(reach): float(skill) for reach, skill in getattr(explainer, "skill_by_range_", {}).items()},
+        curve_facts=getattr(explainer, "curve_facts_", {}),
         by_class=[_described(part) for part in explainer.by_class_.values()],
     )
     # safetensors takes an array's memory as it lies, so it must lie in order.
@@ -155,6 +156,8 @@ def _build(manifest: Manifest, members: dict[str, bytes], model: Any) -> LimisEx
         setattr(explainer, name, manifest.measured[name])
     if manifest.skills:
         explainer.skill_by_range_ = pd.Series(manifest.skills, name="skill").rename_axis("nearest rows")
+    if manifest.curve_facts:
+        explainer.curve_facts_ = manifest.curve_facts
     explainer.n_features_in_ = len(table.source_names)
     if not table.from_array:
         explainer.feature_names_in_ = np.array(table.source_names, dtype=object)

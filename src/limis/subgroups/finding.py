@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from limis.class_explanations import ClassExplanations
 from limis.errors import InputError
 from limis.explanation import Explanations
 from limis.subgroups.groups import read_groups
-from limis.subgroups.measure import Measure, RowNumbers
+from limis.subgroups.measure import Measure, RowNumbers, usual_measure
 from limis.subgroups.result import Subgroups, summarise
 
 
@@ -19,7 +19,7 @@ def subgroups(
     explanations: Explanations | ClassExplanations,
     by: Any,
     *,
-    measure: Measure = "coefficients",
+    measure: Measure | Literal["auto"] = "auto",
     data: Any = None,
     y: Any = None,
     bins: Sequence[Any] | None = None,
@@ -36,8 +36,9 @@ def subgroups(
         The name of a column: numbers are cut at ``bins``, else at their quartiles (up to five values have a group
         each), categories by level, with rare levels together in one group. Or one label a row. Or rules by name, each
         a mask or a callable that is given the rows and returns one; their groups may overlap.
-    measure : {"coefficients", "contributions"}, default="coefficients"
-        What is averaged over the rows of a group, for every original column.
+    measure : {"auto", "coefficients", "contributions"}, default="auto"
+        What is averaged over the rows of a group, for every original column. "auto": coefficients where local models
+        have them, else contributions.
 
         "coefficients", for ridges, is the paper's: the absolute coefficient with numbers scaled to [0, 1] over the
         training rows, which is how far the local model moves when the column goes from its least to its largest
@@ -70,7 +71,7 @@ def subgroups(
     ------
     InputError
         If a column is not there, a group is empty, there are fewer than two rows, there are several classes, or the
-        local models have no coefficients.
+        local models have no coefficients and those are asked for.
 
     Examples
     --------
@@ -95,5 +96,7 @@ def subgroups(
     if n_resamples < 1:
         raise InputError(f"n_resamples must be at least 1, not {n_resamples}")
     masks = read_groups(explanations, by, data, bins)
+    if measure == "auto":
+        measure = usual_measure(explanations.fits)
     rows = RowNumbers.of(explanations, measure, y)
     return summarise(rows, masks, measure, n_resamples, np.random.default_rng(random_state))

@@ -17,12 +17,17 @@ from limis.walk import LocalFits
 Measure = Literal["coefficients", "contributions"]
 
 
+def usual_measure(fits: LocalFits) -> Measure:
+    """The paper's, where local models have coefficients."""
+    return "coefficients" if fits.has_coefficients else "contributions"
+
+
 @dataclass(eq=False)
 class RowNumbers:
     """All that groups are made of, row by row."""
 
     weight: pd.DataFrame  # (rows, columns) how much a column weighs, NaN where it is not known
-    local: np.ndarray  # (rows,) g at the row
+    local: np.ndarray  # (rows,) g at the row, as expected without asking about it
     trusted: np.ndarray  # (rows,) bool
     effective_rows: np.ndarray  # (rows,)
     outputs: np.ndarray | None = None  # (rows,) f; None where it was not asked
@@ -33,7 +38,7 @@ class RowNumbers:
         """What finished explanations say."""
         return cls(
             column_weights(explanations, measure),
-            explanations.local_predictions.to_numpy(),
+            explanations.fits.predictions(),
             explanations.fidelity["trusted"].to_numpy(),
             explanations.fidelity["effective_rows"].to_numpy(),
             explanations.outputs,
@@ -51,7 +56,9 @@ def column_weights(explanations: Explanations, measure: Measure) -> pd.DataFrame
     if measure == "contributions":
         return explanations.contributions.abs()
     if not fits.has_coefficients:
-        raise InputError('these local models have no coefficients, as trees have none; use measure="contributions"')
+        raise InputError(
+            'these local models have no coefficients, as curves and trees have none; use measure="contributions"'
+        )
     return pd.DataFrame(_scaled_coefficients(explanations), index=explanations.index, columns=names)
 
 

@@ -168,7 +168,8 @@ class Subgroups:
 
     def _is_lonely(self, group: str) -> bool:
         own, whole = self._near(group)
-        return own < max(FEW_NEAR, FEW_NEAR_SHARE * whole) and int(self.sizes[group]) >= FEWEST
+        # Where no training row has weight for any, as curves may have it, none is missing here.
+        return whole > 0 and own < max(FEW_NEAR, FEW_NEAR_SHARE * whole) and int(self.sizes[group]) >= FEWEST
 
     def _lonely(self, group: str) -> str:
         own, whole = self._near(group)

@@ -22,9 +22,18 @@ MOST_PARTNERS = 24
 
 
 def from_slopes(case: Case) -> list[Change]:
-    """Changes of one unit, then of two, that the local model expects to reach the target; a tree is climbed instead."""
-    if isinstance(case.explained.fits, TreeFits):
-        return []
+    """Changes that slopes, or another model without rules and curves, expect to do; a tree is climbed instead."""
+    fits = case.explained.fits
+    return [] if isinstance(fits, TreeFits) or fits.has_curves else _expected(case)
+
+
+def from_curves(case: Case) -> list[Change]:
+    """Changes that curves expect to do."""
+    return _expected(case) if case.explained.fits.has_curves else []
+
+
+def _expected(case: Case) -> list[Change]:
+    """Changes of one unit, then of two, that the local model expects to reach the target."""
     singles = sorted((change for change, gap in case.singles.items() if gap < 0), key=case.cost)
     enough = {change[0][0] for change in singles}
     others = [change for change in case.singles if change[0][0] not in enough]
@@ -48,4 +57,4 @@ def few_a_unit(singles: list[Change], most: int) -> list[Change]:
     return kept
 
 
-PROPOSERS: dict[str, Proposer] = {"tree": from_tree, "slopes": from_slopes}
+PROPOSERS: dict[str, Proposer] = {"tree": from_tree, "slopes": from_slopes, "curves": from_curves}

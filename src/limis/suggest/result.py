@@ -34,7 +34,7 @@ class Suggestion:
     probability_after: float | None
     says: tuple[str, ...]  # both outputs in words
     confirmed: bool  # whether the black box, asked about the changed row, says what is wished
-    source: str  # who thought of it: "tree" or "slopes" for the explanation, else "search"
+    source: str  # who thought of it: "tree", "slopes" or "curves" for the explanation, else "search"
     distance: float  # how far it leads: rank-space Gower distances of the columns, summed
 
     @property

@@ -127,8 +127,8 @@ class Limis(Method):
     """LIMIS with some kind of surrogate."""
 
     settings = (
-        "LimisExplainer() as it is; an explanation is explain(), which asks the black box once a row, with its "
-        "contributions and its fidelity"
+        "LimisExplainer() with ridges or trees; an explanation is explain(), which asks the black box once "
+        "a row, with its contributions and its fidelity"
     )
     surrogate: ClassVar[str]
 
@@ -158,7 +158,7 @@ class Limis(Method):
 
 
 class LimisRidge(Limis):
-    """The default."""
+    """Slopes on two scales."""
 
     surrogate = "ridge"
 
@@ -168,7 +168,7 @@ class LimisRidge(Limis):
 
 
 class LimisTree(Limis):
-    """The default with trees."""
+    """The same with trees."""
 
     surrogate = "tree"
 
