@@ -74,12 +74,6 @@ def test_a_row_is_explained_the_same_alone_and_in_a_batch(explainer):
     np.testing.assert_array_equal(alone.local_predictions.iloc[0], together.local_predictions.iloc[4])
 
 
-def test_what_is_not_known_is_said(explainer):
-    found = explainer.explain(table(2, 4), queries=5)
-    with pytest.raises(InputError, match="no intervals"):
-        _ = found.intervals
-
-
 @pytest.mark.parametrize("queries", [-1, 1.5, "many"])
 def test_a_number_of_questions_is_expected(explainer, queries):
     with pytest.raises(InputError, match="queries is a number"):

@@ -71,10 +71,6 @@ class AnySurrogate:
         )
         return _as_fits(base, [None if empty else next(fitted) for empty in base.empty])
 
-    def standard_errors(self, training: TrainingRows, fits: LocalFits) -> np.ndarray:  # noqa: ARG002
-        """Nothing is known of them."""
-        raise InputError(f"{type(self.regressor).__name__} has no intervals of its coefficients")
-
 
 @dataclass(eq=False, kw_only=True)
 class RegressorFits(FunctionFits):

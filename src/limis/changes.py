@@ -242,22 +242,6 @@ class ColumnSystems:
         """Those of some rows."""
         return ColumnSystems(self.grams[rows], self.moments[rows], self.width, self.share[rows])
 
-    def standard_errors(self, weights: Lines, slopes: np.ndarray, prior: float, penalty: float) -> np.ndarray:
-        """Robust (sandwich) errors of one row's slopes, the rows with recorded changes taken as drawn: (features,)."""
-        every = self._every_gram
-        moments, grams = self.moments[weights.places].toarray(), self.grams[weights.places].toarray()
-        gram = weights.sizes @ grams + prior * every[0]
-        errors = np.empty_like(slopes)
-        feature = 0
-        for cell, size in zip(self._starts(), self.width.tolist(), strict=True):
-            own, square = slice(feature, feature + size), slice(cell, cell + size**2)
-            ridge = penalty * self.mean_square(every, cell, size)
-            inverse = np.linalg.inv(gram[square].reshape(size, size) + ridge * np.eye(size))
-            scores = moments[:, own] - grams[:, square].reshape(-1, size, size) @ slopes[own]
-            errors[own] = np.sqrt(((weights.sizes[:, None] * scores @ inverse) ** 2).sum(axis=0))
-            feature += size
-        return errors
-
     @cached_property
     def _every_gram(self) -> np.ndarray:
         """The systems of all training rows together: (1, cells)."""

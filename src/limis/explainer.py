@@ -544,7 +544,7 @@ class LimisExplainer(BaseEstimator):
             itself take other values. Curves then pass through its answers, which are asked for where they are least
             sure. Slopes rest on them first, no more than five a column: they are those at the row, and lead astray
             further off, where the audit finds them worse than without questions. The bound on their error is still
-            the one of the explanation without questions, and their intervals are not known.
+            the one of the explanation without questions.
         """
         check_is_fitted(self, "training_")
         training = self.training_
@@ -571,7 +571,6 @@ class LimisExplainer(BaseEstimator):
             outputs=known,
             bound=self.bound_,
             tolerance=self.tolerance * training.output_deviation,
-            local_model=self.local_model_ if informed is None else None,
             from_polars=is_polars(X),
         )
 
@@ -610,7 +609,6 @@ class LimisExplainer(BaseEstimator):
                     outputs=None if every is None else every[:, place],
                     bound=part.bound,
                     tolerance=self.tolerance * part.training.output_deviation,
-                    local_model=part.local_model,
                     chances=None if chances is None else chances[:, place],
                     from_polars=from_polars,
                 )

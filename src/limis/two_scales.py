@@ -245,15 +245,6 @@ class TwoScales:
             found._places = self._places  # noqa: SLF001
         return found
 
-    def standard_errors(self, training: TrainingRows, fits: LocalFits) -> np.ndarray:
-        """Robust errors of the slopes, in feature units: (rows, features)."""
-        errors = np.full_like(fits.coefficients, np.nan)
-        for row in np.flatnonzero(~fits.empty):
-            weights = _summing_to_one(sp.csr_array(fits.slope_weights[[row]]))
-            slopes = fits.coefficients[row] / training.unit
-            errors[row] = self.systems.standard_errors(weights, slopes, self.prior, PENALTY) * training.unit
-        return errors
-
     def _with_level(
         self,
         training: TrainingRows,

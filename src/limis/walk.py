@@ -173,10 +173,6 @@ class LocalModel(Protocol):
         """The surrogates of one block of rows; ``own`` holds what was asked about these rows themselves."""
         ...
 
-    def standard_errors(self, training: TrainingRows, fits: LocalFits) -> np.ndarray:
-        """Of the coefficients, in feature units: (rows, features)."""
-        ...
-
 
 @dataclass
 class OneScale:
@@ -200,22 +196,6 @@ class OneScale:
         if self.inference == "sample":
             found = sample_neighbourhood(found, values, self.seed)
         return fit_block(training, found, fallback, values)
-
-    def standard_errors(self, training: TrainingRows, fits: LocalFits) -> np.ndarray:
-        """Robust (sandwich) standard errors of the coefficients in feature units: (rows, features).
-
-        They hold the neighbourhood fixed and ask how much the coefficients would move had other such rows been drawn.
-        """
-        errors = np.full_like(fits.coefficients, np.nan)
-        for row in np.flatnonzero(~fits.empty):
-            line = fits.weights[[row]]
-            centred = training.features[line.indices.astype(np.int64)].double().numpy() - fits.feature_means[row]
-            weight = line.data[:, None] * fits.scale[row]
-            residual = training.outputs[line.indices] - fits.levels[row] - centred @ fits.coefficients[row]
-            bread = np.linalg.inv((centred * weight).T @ centred + ALPHA * np.eye(centred.shape[1]))
-            pushed = (centred * weight * residual[:, None]) @ bread
-            errors[row] = np.sqrt((pushed**2).sum(axis=0))
-        return errors
 
 
 def fit_locally(

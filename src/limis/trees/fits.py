@@ -11,7 +11,6 @@ import scipy.sparse as sp
 import torch
 
 from limis.changes import ColumnSystems
-from limis.errors import InputError
 from limis.perturb import MovedRows
 from limis.retrieval.index import strongest
 from limis.rows import TrainingRows
@@ -159,10 +158,6 @@ class TreeModel:
             else:
                 parts.append(self._on_changes(training, fits, values[block], chosen))
         return TreeFits.join(parts)
-
-    def standard_errors(self, training: TrainingRows, fits: LocalFits) -> np.ndarray:  # noqa: ARG002
-        """Trees have none."""
-        raise InputError("a tree has no coefficients, so there are no intervals of them; read its rules()")
 
     def _near(
         self, training: TrainingRows, base: LocalFits, values: np.ndarray
