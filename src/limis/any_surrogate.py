@@ -189,4 +189,4 @@ def _as_fits(base: LocalFits, found: list[_Fitted | None]) -> RegressorFits:
 
 
 def _dense(name: str) -> bool:
-    return name not in ("weights", "slope_weights")
+    return name not in ("weights", "slope_weights", "spans")

@@ -22,11 +22,14 @@ from limis.retrieval import Retriever
 from limis.retrieval.finding import Groups
 from limis.retrieval.index import LeafIndex, strongest
 from limis.rows import TrainingRows
+from limis.spans import RecordedValues
+from limis.table import Table
 from limis.two_scales_on_device import (
     CELLS_ON_DEVICE,
     ROWS_ON_DEVICE,
     LevelsOnDevice,
     Nearest,
+    RecordedValuesOnDevice,
     RetrieverOnDevice,
     SystemsOnDevice,
     metric_shares,
@@ -54,6 +57,7 @@ class TwoScales:
     retriever: Retriever
     copies: ChangedCopies
     systems: ColumnSystems
+    recorded_values: RecordedValues
     slope_weighting: SlopeWeighting | None  # None: the forest's rows speak for the slopes too
     n_candidates: int  # rows of the forest that may speak for the slopes
     n_level: int  # rows that the level rests on
@@ -96,7 +100,9 @@ class TwoScales:
         # The changes of all rows tell of a jump that no weighted row's change crossed.
         unknown = training.table.is_level & ~touched & ~(training.table.is_jump & (self.prior > 0))
         fits = self._with_level(training, features, (rows, weights), slopes, unknown, (by_origin, broad))
-        return _with_fallback(fits, fallback, lonely | (weights.sum(axis=1) <= 0))
+        ends = self.recorded_values.ends(_summing_to_one(broad), len(training), self.prior)
+        fits.spans = self.recorded_values.spans(training.table, features, ends)
+        return _with_fallback(fits, fallback, training.table, lonely | (weights.sum(axis=1) <= 0))
 
     def lessons(self, training: TrainingRows, values: np.ndarray) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """The rows and copies that may say how high, their shares, and what the slopes add on the way from each.
@@ -154,6 +160,10 @@ class TwoScales:
     def _systems_on_device(self) -> SystemsOnDevice:
         return self.kept("systems", lambda: SystemsOnDevice(self.systems, self.device), self.systems)
 
+    def _values_on_device(self, training: TrainingRows) -> RecordedValuesOnDevice:
+        values = self.recorded_values
+        return self.kept("values", lambda: RecordedValuesOnDevice(values, len(training), self.device), values)
+
     def _rows_on_device(self, training: TrainingRows) -> LevelsOnDevice:
         def rows() -> LevelsOnDevice:
             return LevelsOnDevice(self.all_features(training), self._all_heights(training), self.device)
@@ -186,9 +196,10 @@ class TwoScales:
             weights=retriever.by_training_row(retriever.origin[narrow.rows], share),
             slope_weights=retriever.by_training_row(broad.rows, broad.shares()),
             scale=np.ones(len(values)),
+            spans=self.recorded_values.spans(table, features, self._values_on_device(training).ends(broad, self.prior)),
             **found,
         )
-        return _with_fallback(fits, fallback, (lonely | (share.sum(dim=1) <= 0)).cpu().numpy())
+        return _with_fallback(fits, fallback, table, (lonely | (share.sum(dim=1) <= 0)).cpu().numpy())
 
     def kept(self, name: str, make: Callable[[], Any], of: Any = None) -> Any:
         """What was put onto the device before, as long as it was made of the same."""
@@ -296,8 +307,10 @@ class TwoScales:
         return np.concatenate([training.values, self.copies.values])
 
 
-def _with_fallback(fits: LocalFits, fallback: GlobalFit, empty: np.ndarray) -> LocalFits:
+def _with_fallback(fits: LocalFits, fallback: GlobalFit, table: Table, empty: np.ndarray) -> LocalFits:
     """The one ridge for all rows, for rows that no two others are near to."""
+    assert fits.spans is not None
+    fits.spans.reach_all(table, empty)
     fits.empty[empty], fits.unknown[empty] = True, False
     fits.reach[empty] = 1.0
     fits.coefficients[empty], fits.feature_means[empty] = fallback.coefficients, fallback.feature_means

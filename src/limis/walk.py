@@ -18,6 +18,7 @@ from limis.changes import ColumnSystems
 from limis.errors import InputError
 from limis.perturb import MovedRows
 from limis.rows import TrainingRows
+from limis.spans import Spans
 from limis.surrogate import fit_local_ridge
 from limis.table import Table
 from limis.weighting import Neighbourhood, Weighting, sample_neighbourhood
@@ -36,7 +37,8 @@ class Shared:
 class LocalFits:
     """The surrogates of some rows, in feature units.
 
-    At its own row x, g says level + reach · coefficients · (x − feature_means); elsewhere that and coefficients · step.
+    At its own row x, g says level + reach · coefficients · (x − feature_means); elsewhere that and coefficients · step,
+    where a step ends with the span of values that the slopes rest on.
     """
 
     features: np.ndarray  # (rows, features) of the explained rows
@@ -52,6 +54,7 @@ class LocalFits:
     weights: sp.csr_array  # (rows, training rows), in [0, 1]
     slope_weights: sp.csr_array  # (rows, training rows) that the slopes rest on; the same unless there are two scales
     scale: np.ndarray  # (rows,) what a weight of 1 is worth against the ridge's penalty
+    spans: Spans | None = None  # None: slopes lead on without end, or there are none
 
     @property
     def has_coefficients(self) -> bool:
@@ -92,7 +95,10 @@ class LocalFits:
 
     def changes(self, rows: np.ndarray, moved: MovedRows) -> np.ndarray:
         """What g says of moves: g(moved) − g(row), for each move."""
-        return ((moved.features - self.features[rows]) * self.coefficients[rows]).sum(axis=1)
+        steps = moved.features - self.features[rows]
+        if self.spans is not None:
+            self.spans.shorten(steps, self.features, rows, moved)
+        return (steps * self.coefficients[rows]).sum(axis=1)
 
     def part(self, chosen: np.ndarray) -> Self:
         """The fits of some of the rows."""
@@ -105,7 +111,7 @@ class LocalFits:
 
 
 def _part(held: Any, chosen: np.ndarray) -> Any:
-    if isinstance(held, Shared):
+    if held is None or isinstance(held, Shared):
         return held
     if is_dataclass(held) and not isinstance(held, type):
         return replace(held, **{field.name: _part(getattr(held, field.name), chosen) for field in fields(held)})
@@ -114,7 +120,7 @@ def _part(held: Any, chosen: np.ndarray) -> Any:
 
 def _join(pieces: list[Any]) -> Any:
     first = pieces[0]
-    if isinstance(first, Shared):
+    if first is None or isinstance(first, Shared):
         return first
     if is_dataclass(first) and not isinstance(first, type):
         names = [field.name for field in fields(first)]
@@ -225,8 +231,11 @@ def fit_block(training: TrainingRows, found: Neighbourhood, fallback: GlobalFit,
     coefficients[empty], means[empty], levels[empty] = fallback.coefficients, fallback.feature_means, fallback.level
     residual[empty], spread[empty] = fallback.residual_mean_square, fallback.spread_mean_square
     weights = as_sparse(found.rows, found.weights, len(training))
+    features = training.table.features(values)
+    spans = Spans.of_values(training.table, features, training.numbers[found.rows], found.weights)
+    spans.reach_all(training.table, empty)
     return LocalFits(
-        features=training.table.features(values),
+        features=features,
         coefficients=coefficients,
         feature_means=means,
         feature_spread=fit.feature_spread.double().numpy(),
@@ -239,6 +248,7 @@ def fit_block(training: TrainingRows, found: Neighbourhood, fallback: GlobalFit,
         weights=weights,
         slope_weights=weights,
         scale=np.full(len(values), found.scale),
+        spans=spans,
     )
 
 
