@@ -83,11 +83,9 @@ class TwoScales:
         a_row = 8 * (20 * max(self.n_candidates, self.n_level) + 20 * training.features.shape[1])
         return int(max(1, min(1024, memory_limit * 2**30 // a_row)))
 
-    def fit(
-        self, training: TrainingRows, fallback: GlobalFit, values: np.ndarray, own: ColumnSystems | None = None
-    ) -> LocalFits:
+    def fit(self, training: TrainingRows, fallback: GlobalFit, values: np.ndarray) -> LocalFits:
         """Slopes first; then the level that makes them fit the narrow rows."""
-        if own is None and self.on_accelerator(training):
+        if self.on_accelerator(training):
             return self._fit_on_device(training, fallback, values)
         rows, weights, broad = self.rows(training, values)
         lonely = weights.max(axis=1) >= 1 - 1e-6
@@ -96,7 +94,7 @@ class TwoScales:
             here = self.level_metric.places(seen_by_estimators(training.table, values, features))
             weights = self.level_metric.shares(here, self._all_places(training), rows, weights)
         by_origin = self.retriever.by_origin(rows, weights)
-        slopes, touched = self.slopes(training, broad, own)
+        slopes, touched = self.slopes(training, broad)
         # The changes of all rows tell of a jump that no weighted row's change crossed.
         unknown = training.table.is_level & ~touched & ~(training.table.is_jump & (self.prior > 0))
         fits = self._with_level(training, features, (rows, weights), slopes, unknown, (by_origin, broad))
@@ -236,14 +234,12 @@ class TwoScales:
             broad = retriever.by_origin(*_shares(*_fewer(*near, n_slopes)))
         return *_shares(*_fewer(*near, n_level)), broad
 
-    def slopes(
-        self, training: TrainingRows, broad: sp.csr_array, own: ColumnSystems | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def slopes(self, training: TrainingRows, broad: sp.csr_array) -> tuple[np.ndarray, np.ndarray]:
         """Slopes of rows for which the training rows' changes count so, and which features these moved.
 
         (rows, features) both; slopes in feature units.
         """
-        slopes, touched = self.systems.slopes(_summing_to_one(broad), self.prior, PENALTY, own)
+        slopes, touched = self.systems.slopes(_summing_to_one(broad), self.prior, PENALTY)
         return slopes * training.unit, touched
 
     def with_options(self, **options: Any) -> TwoScales:

@@ -14,8 +14,6 @@ import scipy.sparse as sp
 import torch
 from sklearn.linear_model import Ridge
 
-from limis.changes import ColumnSystems
-from limis.errors import InputError
 from limis.perturb import MovedRows
 from limis.rows import TrainingRows
 from limis.spans import Spans
@@ -173,10 +171,8 @@ class LocalModel(Protocol):
         """How many rows make one block of work, for which ``memory_limit`` GiB are there."""
         ...
 
-    def fit(
-        self, training: TrainingRows, fallback: GlobalFit, values: np.ndarray, own: ColumnSystems | None = None
-    ) -> LocalFits:
-        """The surrogates of one block of rows; ``own`` holds what was asked about these rows themselves."""
+    def fit(self, training: TrainingRows, fallback: GlobalFit, values: np.ndarray) -> LocalFits:
+        """The surrogates of one block of rows."""
         ...
 
 
@@ -192,12 +188,8 @@ class OneScale:
         """As many as fit with all of their candidates' features."""
         return rows_that_fit(self.weighting.candidates(training), training.features.shape[1], memory_limit)
 
-    def fit(
-        self, training: TrainingRows, fallback: GlobalFit, values: np.ndarray, own: ColumnSystems | None = None
-    ) -> LocalFits:
+    def fit(self, training: TrainingRows, fallback: GlobalFit, values: np.ndarray) -> LocalFits:
         """Weigh the training rows for each row and fit its ridge."""
-        if own is not None:
-            raise InputError('queries need two scales; use weighting="two-scales" or "auto"')
         found = self.weighting.neighbourhood(training, values)
         if self.inference == "sample":
             found = sample_neighbourhood(found, values, self.seed)
@@ -210,11 +202,10 @@ def fit_locally(
     fallback: GlobalFit,
     values: np.ndarray,
     memory_limit: float = 1.0,
-    own: ColumnSystems | None = None,
 ) -> Iterator[LocalFits]:
     """The surrogates of every row, a block at a time."""
     for block in blocks(len(values), model.rows_at_once(training, memory_limit)):
-        yield model.fit(training, fallback, values[block], None if own is None else own.part(block))
+        yield model.fit(training, fallback, values[block])
 
 
 def fit_block(training: TrainingRows, found: Neighbourhood, fallback: GlobalFit, values: np.ndarray) -> LocalFits:

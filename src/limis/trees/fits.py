@@ -10,7 +10,6 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from limis.changes import ColumnSystems
 from limis.perturb import MovedRows
 from limis.retrieval.index import strongest
 from limis.rows import TrainingRows
@@ -129,11 +128,9 @@ class TreeModel:
         most = self.base.rows_at_once(training, memory_limit)
         return most if self._on_accelerator(training) else min(SMALL_BLOCK, most)
 
-    def fit(
-        self, training: TrainingRows, fallback: GlobalFit, values: np.ndarray, own: ColumnSystems | None = None
-    ) -> TreeFits:
+    def fit(self, training: TrainingRows, fallback: GlobalFit, values: np.ndarray) -> TreeFits:
         """The trees of one block of rows."""
-        return self.grow(training, self.base.fit(training, fallback, values, own), values)
+        return self.grow(training, self.base.fit(training, fallback, values), values)
 
     def grow(self, training: TrainingRows, base: LocalFits, values: np.ndarray) -> TreeFits:
         """The trees on finished fits of the base, as many at a time as there is room for their points."""
