@@ -17,6 +17,7 @@ from limis import LimisExplainer, changes, explainer, threads
 from limis.changes import ColumnSystems, RecordedChanges, lines_of
 from limis.errors import InputError, StoreError
 from limis.retrieval.index import strongest
+from limis.spans import Spans
 from limis.store import explainers as store_explainers
 from limis.table import QUANTILES, Table
 from limis.training import fitting
@@ -103,7 +104,10 @@ def test_tensors_explain_as_compiled_code_does(name, frame, request):
         model.device = "cpu"
     for part, value in vars(expected.fits).items():
         pair = (getattr(other.fits, part), value)
-        found, wanted = (one.toarray() if sp.issparse(one) else one for one in pair)
+        found, wanted = (
+            one.toarray() if sp.issparse(one) else (one.lowest, one.highest) if isinstance(one, Spans) else one
+            for one in pair
+        )
         np.testing.assert_allclose(found, wanted, atol=1e-9, err_msg=part)
     pd.testing.assert_frame_equal(other.fidelity, expected.fidelity)
 

@@ -6,7 +6,9 @@ import pytest
 
 from limis.errors import InputError
 from limis.explainer import LimisExplainer
+from limis.metrics import skill_on_changes
 from limis.queries import own_moves
+from limis.training.measuring import MeasuringRows
 
 
 def table(n, seed):
@@ -74,12 +76,6 @@ def test_a_row_is_explained_the_same_alone_and_in_a_batch(explainer):
     np.testing.assert_array_equal(alone.local_predictions.iloc[0], together.local_predictions.iloc[4])
 
 
-def test_what_is_not_known_is_said(explainer):
-    found = explainer.explain(table(2, 4), queries=5)
-    with pytest.raises(InputError, match="no intervals"):
-        _ = found.intervals
-
-
 @pytest.mark.parametrize("queries", [-1, 1.5, "many"])
 def test_a_number_of_questions_is_expected(explainer, queries):
     with pytest.raises(InputError, match="queries is a number"):
@@ -91,7 +87,7 @@ def test_questions_need_somebody_to_ask_and_two_scales():
     with pytest.raises(InputError, match="need a model"):
         LimisExplainer(surrogate="ridge").fit(rows, outputs=wavy(rows)).explain(rows[:2], outputs=[0, 0], queries=5)
     with pytest.raises(InputError, match='weighting="two-scales"'):
-        LimisExplainer(wavy, weighting="forest", surrogate="ridge").fit(rows).explain(rows[:2], queries=5)
+        LimisExplainer(wavy, surrogate="ridge", weighting="forest").fit(rows).explain(rows[:2], queries=5)
 
 
 def test_nothing_is_asked_where_nothing_can_move():
@@ -116,7 +112,61 @@ def test_a_level_that_was_asked_about_is_not_unknown():
     def model(rows):
         return rows["a"] + 2.0 * (rows["kind"] == "rare")
 
-    explainer = LimisExplainer(model, candidates=16, surrogate="ridge").fit(frame)
+    explainer = LimisExplainer(model, surrogate="ridge", candidates=16).fit(frame)
     found = explainer.explain(frame.iloc[:30], queries=50).coefficients["kind", "rare"]
     assert found.notna().mean() >= explainer.explain(frame.iloc[:30]).coefficients["kind", "rare"].notna().mean()
     assert found.notna().mean() > 0.6
+
+
+def stepping(frame):
+    """Flat nearly everywhere, far from any slope, and unlike in each kind."""
+    turned = np.where(frame["kind"] == "x", 1.0, -1.0)
+    return turned * (np.floor(frame["a"]) + 3 * (frame["b"] > 1)) + np.minimum(frame["tail"], 2.0)
+
+
+@pytest.mark.parametrize("model", [stepping, wavy])
+def test_no_change_is_foreseen_worse_for_having_asked(model):
+    def drawn(n, seed):
+        return table(n, seed).assign(tail=np.random.default_rng(seed + 9).exponential(1.0, n) ** 3)
+
+    explainer = LimisExplainer(model, surrogate="ridge").fit(drawn(600, 0))
+    training, rows = explainer.training_, drawn(80, 1)
+    outputs = training.black_box.outputs(rows)
+    measuring = MeasuringRows.ask(training, rows, outputs, None, np.random.default_rng(2))
+
+    def skills(queries):
+        fits = explainer.explain(rows, queries=queries).fits
+        probes = [part.asked for part in measuring.by_range.values()]
+        moved = [(one, fits.changes(one.rows, one.moved(training.table))) for one in probes]
+        return np.array([skill_on_changes(one.changes, foreseen) for one, foreseen in moved])
+
+    without = skills(0)
+    for queries in (5, 15, 50, 200):
+        assert (skills(queries) > without - 0.03).all()
+    assert skills(200).mean() > without.mean() + 0.1
+
+
+def test_slopes_end_with_the_values_asked_about(explainer):
+    rows = table(5, 6)
+    for one in explainer.explain(rows, queries=100):
+        far = pd.concat([rows.iloc[[one.row]]] * 2).assign(a=[1e3, 1e6])
+        np.testing.assert_array_equal(*one.predict(far))
+
+
+def test_a_level_asked_about_does_what_was_answered(explainer):
+    rows = table(20, 7)
+    found = explainer.explain(rows, queries=60)
+    for one in found:
+        there = rows.iloc[[one.row]].assign(kind="x")
+        answered = (wavy(there) - wavy(rows.iloc[[one.row]])).item()
+        assert one.predict(there)[0] - one.local_prediction == pytest.approx(answered, abs=0.01)
+
+
+def test_questions_are_about_near_and_far_values(explainer):
+    training = explainer.training_
+    values = training.table.values(table(20, 8))
+    moves = own_moves(training, values, 60)
+    steps = training.values[moves.donors, 0] - values[moves.rows, 0]
+    for row in range(20):
+        own = np.abs(steps[(moves.rows == row) & moves.changed[:, 0]])
+        assert own.max() > 2 * own.min()

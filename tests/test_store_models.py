@@ -219,4 +219,4 @@ def test_the_file_holds_only_open_formats_and_its_own_checksums(typed, tmp_path)
         digests = {name: hashlib.sha256(archive.read(name)).hexdigest() for name in names if name != "manifest.json"}
     assert names == ["manifest.json", "arrays.safetensors", "training.parquet", "labels.parquet", "model.ubj"]
     assert manifest["members"] == digests
-    assert (manifest["format"], manifest["version"], manifest["limis"]) == ("limis explainer", 3, limis.__version__)
+    assert (manifest["format"], manifest["version"], manifest["limis"]) == ("limis explainer", 4, limis.__version__)

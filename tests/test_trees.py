@@ -138,7 +138,7 @@ def test_the_same_row_gives_the_same_tree_whatever_the_batch(explainer, people, 
 
 
 def test_what_a_tree_has_not_is_refused_with_what_it_has(found, explainer, people):
-    for part in ("coefficients", "intercepts", "intervals"):
+    for part in ("coefficients", "intercepts"):
         with pytest.raises(InputError, match=r"rules\(\)"):
             getattr(found, part)
     with pytest.raises(InputError, match='surrogate="ridge"'):

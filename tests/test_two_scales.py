@@ -109,21 +109,6 @@ def test_a_strong_prior_gives_the_slopes_of_all_rows(mixed, recorded):
     np.testing.assert_allclose(strong, systems.slopes(everyone, prior=0.0, penalty=0.001)[0], atol=1e-4)
 
 
-def test_errors_of_slopes_shrink_with_the_rows_they_rest_on(mixed, recorded):
-    systems = recorded.systems(mixed.table, mixed.values)
-    noisy = recorded.answers + np.random.default_rng(0).normal(size=len(recorded)) * 0.1
-    systems = RecordedChanges(recorded.rows, recorded.columns, recorded.values, recorded.outputs, noisy).systems(
-        mixed.table, mixed.values
-    )
-    errors = []
-    for n in (30, 120):
-        shares = (np.full(n, 1 / n), (np.zeros(n, dtype=int), np.arange(n)))
-        weights = lines_of(sp.csr_array(shares, shape=(1, len(mixed))))
-        slopes = systems.slopes(weights, 0.0, 0.001)[0][0]
-        errors.append(systems.standard_errors(weights, slopes, 0.0, 0.001)[0])
-    assert 0 < errors[1] < errors[0]
-
-
 def test_estimators_see_ranks_and_levels(mixed):
     inputs = estimator_inputs(mixed.table, mixed.values).numpy()
     assert inputs.shape == (150, 4)

@@ -10,7 +10,6 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone, is_classifier
 
-from limis.changes import ColumnSystems
 from limis.errors import InputError
 from limis.function_fits import FunctionFits
 from limis.rows import TrainingRows
@@ -54,11 +53,9 @@ class AnySurrogate:
         """As many as the base takes, but few: their surrogates take more room."""
         return min(SMALL_BLOCK, self.base.rows_at_once(training, memory_limit))
 
-    def fit(
-        self, training: TrainingRows, fallback: GlobalFit, values: np.ndarray, own: ColumnSystems | None = None
-    ) -> LocalFits:
+    def fit(self, training: TrainingRows, fallback: GlobalFit, values: np.ndarray) -> LocalFits:
         """The regressors of one block of rows."""
-        base = self.base.fit(training, fallback, values, own)
+        base = self.base.fit(training, fallback, values)
         regressor = _settled(self.regressor)
         features = training.features.double().numpy()
         lines = [base.weights[[row]] for row in range(len(values))]
@@ -70,10 +67,6 @@ class AnySurrogate:
             )
         )
         return _as_fits(base, [None if empty else next(fitted) for empty in base.empty])
-
-    def standard_errors(self, training: TrainingRows, fits: LocalFits) -> np.ndarray:  # noqa: ARG002
-        """Nothing is known of them."""
-        raise InputError(f"{type(self.regressor).__name__} has no intervals of its coefficients")
 
 
 @dataclass(eq=False, kw_only=True)
@@ -193,4 +186,4 @@ def _as_fits(base: LocalFits, found: list[_Fitted | None]) -> RegressorFits:
 
 
 def _dense(name: str) -> bool:
-    return name not in ("weights", "slope_weights")
+    return name not in ("weights", "slope_weights", "spans")

@@ -192,10 +192,6 @@ def lines_of(matrix: sp.csr_array) -> Lines:
     return Lines(matrix.indptr, matrix.indices, matrix.data)
 
 
-# Of the types that sparse matrices have, for which code is compiled.
-NO_LINES = lines_of(sp.csr_array((0, 1)))
-
-
 @dataclass
 class ColumnSystems:
     """Every training row's part in the systems Σ Δx Δxᵀ β = Σ Δx Δf, a small one for each original column."""
@@ -206,20 +202,17 @@ class ColumnSystems:
     share: np.ndarray  # (training rows,) how much each counts among all, summing to 1
     _added: dict[tuple[float, float], Added] = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    def slopes(
-        self, weights: Lines, prior: float, penalty: float, own: ColumnSystems | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def slopes(self, weights: Lines, prior: float, penalty: float) -> tuple[np.ndarray, np.ndarray]:
         """Slopes for rows that weigh the training rows so, and which features some weighted row's changes moved.
 
         (rows, features) both; slopes are in feature units and deviations of f. ``prior`` is how much all training rows
         count together, beside the weighted ones; ``penalty`` pulls to zero, in shares of the mean square of a column's
-        changes. Weights of a row sum to 1. ``own`` holds changes of the explained rows themselves.
+        changes. Weights of a row sum to 1.
         """
         shape = (len(weights.starts) - 1, self.moments.shape[1])
         slopes, touched = np.empty(shape), np.empty(shape, dtype=bool)
-        of_own = (NO_LINES, NO_LINES) if own is None else (lines_of(own.grams), lines_of(own.moments))
         systems = (lines_of(self.grams), lines_of(self.moments), self.added(prior, penalty))
-        solve_columns(weights, *systems, *of_own, slopes, touched)
+        solve_columns(weights, *systems, slopes, touched)
         return slopes, touched
 
     def added(self, prior: float, penalty: float) -> Added:
@@ -237,26 +230,6 @@ class ColumnSystems:
     def telling(self, told_share: float) -> ColumnSystems:
         """The same with a share of what the changes did."""
         return replace(self, moments=sp.csr_array(self.moments * told_share))
-
-    def part(self, rows: slice) -> ColumnSystems:
-        """Those of some rows."""
-        return ColumnSystems(self.grams[rows], self.moments[rows], self.width, self.share[rows])
-
-    def standard_errors(self, weights: Lines, slopes: np.ndarray, prior: float, penalty: float) -> np.ndarray:
-        """Robust (sandwich) errors of one row's slopes, the rows with recorded changes taken as drawn: (features,)."""
-        every = self._every_gram
-        moments, grams = self.moments[weights.places].toarray(), self.grams[weights.places].toarray()
-        gram = weights.sizes @ grams + prior * every[0]
-        errors = np.empty_like(slopes)
-        feature = 0
-        for cell, size in zip(self._starts(), self.width.tolist(), strict=True):
-            own, square = slice(feature, feature + size), slice(cell, cell + size**2)
-            ridge = penalty * self.mean_square(every, cell, size)
-            inverse = np.linalg.inv(gram[square].reshape(size, size) + ridge * np.eye(size))
-            scores = moments[:, own] - grams[:, square].reshape(-1, size, size) @ slopes[own]
-            errors[own] = np.sqrt(((weights.sizes[:, None] * scores @ inverse) ** 2).sum(axis=0))
-            feature += size
-        return errors
 
     @cached_property
     def _every_gram(self) -> np.ndarray:

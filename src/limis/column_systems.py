@@ -10,8 +10,6 @@ from numba import prange
 from limis.threads import compiled, in_parallel
 
 ROUNDING = 1e-14
-# What changes of the explained row's own column count, beside those of all other rows together.
-OWN_CHANGES = 2.0
 
 
 class Lines(NamedTuple):
@@ -36,15 +34,12 @@ def solve_columns(
     grams: Lines,
     moments: Lines,
     added: Added,
-    own_grams: Lines,
-    own_moments: Lines,
     slopes: np.ndarray,
     touched: np.ndarray,
 ) -> None:
     """Write the slopes of rows that weigh the training rows so, and which features some change moved: (rows, features).
 
     grams, moments : every training row's part in the systems, (training rows, cells) and (training rows, features).
-    own_grams, own_moments : the parts of changes of the explained rows themselves, a line each, or no lines at all.
     """
     for row in prange(len(slopes)):
         gram, moment = np.zeros_like(added.gram), np.zeros_like(added.moment)
@@ -56,8 +51,6 @@ def solve_columns(
         _mark_touched(gram, added.width, touched[row])
         gram += added.gram
         moment += added.moment
-        if len(own_grams.starts) > 1:
-            _add_own(gram, moment, added.width, own_grams, own_moments, row, touched[row])
         cell = feature = 0
         for size in added.width:
             solved = _solve(gram[cell : cell + size * size].reshape(size, size), moment[feature : feature + size])
@@ -79,30 +72,6 @@ def _mark_touched(gram: np.ndarray, width: np.ndarray, touched: np.ndarray) -> N
         for place in range(size):
             if gram[cell + place * (size + 1)] > 0:
                 touched[feature + place] = True
-        cell, feature = cell + size * size, feature + size
-
-
-@compiled
-def _add_own(
-    gram: np.ndarray,
-    moment: np.ndarray,
-    width: np.ndarray,
-    own_grams: Lines,
-    own_moments: Lines,
-    row: int,
-    touched: np.ndarray,
-) -> None:
-    """Add the row's own changes of each column: steps may be shorter, which makes them no less true of the row."""
-    theirs, their_moment = np.zeros_like(gram), np.zeros_like(moment)
-    _add_line(own_grams, row, 1.0, theirs)
-    _add_line(own_moments, row, 1.0, their_moment)
-    _mark_touched(theirs, width, touched)
-    cell = feature = 0
-    for size in width:
-        square, line = slice(cell, cell + size * size), slice(feature, feature + size)
-        factor = OWN_CHANGES * gram[square][:: size + 1].sum() / max(theirs[square][:: size + 1].sum(), 1e-12)
-        gram[square] += factor * theirs[square]
-        moment[line] += factor * their_moment[line]
         cell, feature = cell + size * size, feature + size
 
 

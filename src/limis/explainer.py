@@ -587,10 +587,11 @@ class LimisExplainer(BaseEstimator):
             The black box's outputs on ``X``.
         queries : int, default=0
             How many more questions at most to ask the black box about each row: what it does when columns of the row
-            itself take other values. Curves then pass through its answers, which are asked for where they are least
-            sure. Slopes rest on them first, no more than five a column: they are those at the row, and lead astray
-            further off, where the audit finds them worse than without questions. The bound on their error is still
-            the one of the explanation without questions, and their intervals are not known.
+            itself take other values, near and far. Curves then pass through its answers, which are asked for where they
+            are least sure. Slopes of a number move towards those by the answers as far as these foresee an answer that
+            was left out better than the slopes did before, and end with the values asked about; what levels do is what
+            was answered. Three questions a column are the fewest that tell of a number. The bound on the error on
+            changes is still the one of the explanation without questions.
         """
         check_is_fitted(self, "training_")
         training = self.training_
@@ -617,7 +618,6 @@ class LimisExplainer(BaseEstimator):
             outputs=known,
             bound=self.bound_,
             tolerance=self.tolerance * training.output_deviation,
-            local_model=self.local_model_ if informed is None else None,
             from_polars=is_polars(X),
         )
 
@@ -627,11 +627,7 @@ class LimisExplainer(BaseEstimator):
         """The same surrogates with the black box's answers to questions about the rows themselves."""
         if isinstance(fits, CurveFits):
             return ask_curves(self.training_, frame, known, fits, queries)
-        told = ask_about(self.training_, frame, values, known, queries)
-        informed = self._whole().fits(values, self.memory_limit, told)
-        # Slopes of the row itself tell nothing of the way from other rows to it: the prediction stays.
-        informed.levels += fits.predictions() - informed.predictions()
-        return informed
+        return ask_about(self.training_, frame, values, known, fits, queries)
 
     def _explain_classes(
         self, frame: pd.DataFrame, values: np.ndarray, outputs: Any, queries: int, from_polars: bool
@@ -656,7 +652,6 @@ class LimisExplainer(BaseEstimator):
                     outputs=None if every is None else every[:, place],
                     bound=part.bound,
                     tolerance=self.tolerance * part.training.output_deviation,
-                    local_model=part.local_model,
                     chances=None if chances is None else chances[:, place],
                     from_polars=from_polars,
                 )

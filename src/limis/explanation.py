@@ -23,7 +23,7 @@ from limis.polars_frames import to_polars
 from limis.rows import TrainingRows
 from limis.training.measuring import MeasuringRows
 from limis.trees.view import Rule, rules
-from limis.walk import LocalFits, LocalModel
+from limis.walk import LocalFits
 
 
 class DrawsItself:
@@ -69,7 +69,6 @@ class Explanations(DrawsItself):
     outputs: np.ndarray | None
     bound: ChangeBound | None
     tolerance: float
-    local_model: LocalModel | None = None  # what can say how sure the coefficients are
     bound_fits: LocalFits | None = None  # the fits that the bound holds for, where they are not the ones shown
     chances: np.ndarray | None = None  # of several classes: the black box's probabilities of this one
     from_polars: bool = False  # whether the rows came as a polars frame
@@ -92,7 +91,6 @@ class Explanations(DrawsItself):
                 None if self.outputs is None else self.outputs[chosen],
                 self.bound,
                 self.tolerance,
-                self.local_model,
                 None if self.bound_fits is None else self.bound_fits.part(chosen),
                 None if self.chances is None else self.chances[chosen],
                 self.from_polars,
@@ -219,23 +217,6 @@ class Explanations(DrawsItself):
         words = local_view.status(self.training, self.values, self.fits)
         return pd.DataFrame(words, index=self.index, columns=self.training.table.names)
 
-    @cached_property
-    def intervals(self) -> pd.DataFrame:
-        """95% intervals of the coefficients, in original units, under (column, level, low or high)."""
-        self._need_coefficients()
-        table = self.training.table
-        if self.local_model is None:
-            raise InputError("this kind of explanation has no intervals of its coefficients")
-        half = 1.96 * self.local_model.standard_errors(self.training, self.fits) / table.feature_scale
-        half[self.fits.unknown] = np.nan
-        middle = self.coefficients.to_numpy()
-        columns = pd.MultiIndex.from_tuples(
-            [(*name, end) for name in table.feature_names for end in ("low", "high")],
-            names=["column", "level", "end"],
-        )
-        both = np.stack([middle - half, middle + half], axis=2).reshape(len(self), -1)
-        return pd.DataFrame(both, index=self.index, columns=columns)
-
     def skill(self, model: Any = None, *, random_state: int = 0) -> float:
         """Skill on single changes to values of the 200 nearest training rows (law A).
 
@@ -347,12 +328,6 @@ class Explanation:
     def model_output(self) -> float:
         """What the black box says; absent (an AttributeError) when it was neither asked nor given."""
         return float(self.all.model_outputs.iloc[self.row])
-
-    @property
-    def intervals(self) -> pd.DataFrame:
-        """95% intervals of the coefficients: a row a (column, level), columns low and high."""
-        ends = self.all[self.row : self.row + 1].intervals.to_numpy().reshape(-1, 2)
-        return pd.DataFrame(ends, index=self.coefficients.index, columns=["low", "high"])
 
     @cached_property
     def values(self) -> dict[str, str]:

@@ -58,7 +58,7 @@ def make_fits(
     shape = numbers["coefficients"].shape
     numbers = {**numbers, "unknown": np.zeros(shape, dtype=bool), "reach": np.ones(shape[0])}
     if functions is None or parts is None:
-        return LocalFits(**numbers, weights=weights, slope_weights=weights)
+        return LocalFits(**numbers, weights=weights, slope_weights=weights, spans=None)
     objects = np.empty(len(functions), dtype=object)
     objects[:] = functions
-    return FunctionFits(**numbers, weights=weights, slope_weights=weights, functions=objects, parts=parts)
+    return FunctionFits(**numbers, weights=weights, slope_weights=weights, spans=None, functions=objects, parts=parts)

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from limis.changes import ColumnSystems
 from limis.check import ChangeBound
 from limis.curves.intervals import Asked, CurveIntervals
 from limis.curves.model import CurveFits, CurveModel
@@ -30,11 +29,9 @@ class OneOutput:
     nse: float | None = None
     skills: dict[str, float] = field(default_factory=dict)  # on changes, by range of law A
 
-    def fits(
-        self, values: np.ndarray, memory_limit: float, own: ColumnSystems | None = None, show: bool = False
-    ) -> LocalFits:
+    def fits(self, values: np.ndarray, memory_limit: float, show: bool = False) -> LocalFits:
         """The surrogates of rows, in blocks that fit into ``memory_limit`` GiB."""
-        found = fit_locally(self.training, self.local_model, self.global_fit, values, memory_limit, own)
+        found = fit_locally(self.training, self.local_model, self.global_fit, values, memory_limit)
         if not show:  # even a bar that is not shown takes a tenth of a row's time
             return LocalFits.join(list(found))
         blocks = []

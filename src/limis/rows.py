@@ -131,6 +131,12 @@ class TrainingRows:
         return deviation * largest if deviation > 8 * np.finfo(np.float64).eps else 0.0
 
     @cached_property
+    def numbers(self) -> np.ndarray:
+        """Features of the numbers alone, NaN where missing: (rows, numbers) float32."""
+        found = self.features[:, self.table.number_features].cpu().numpy()
+        return np.where(np.isfinite(self.values[:, self.table.number_columns]), found, np.float32(np.nan))
+
+    @cached_property
     def feature_deviation(self) -> np.ndarray:
         """Standard deviation of every feature over the training rows."""
         return self.features.double().numpy().std(axis=0)

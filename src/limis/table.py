@@ -219,6 +219,11 @@ class Table:
         return [j for j, column in enumerate(self.columns) if not column.is_category]
 
     @cached_property
+    def number_features(self) -> np.ndarray:
+        """The places of their own features, in which one unit is one scale of the column."""
+        return np.searchsorted(self.feature_column, self.number_columns)
+
+    @cached_property
     def is_category(self) -> np.ndarray:
         """Which columns are categories: (columns,) bool."""
         return np.array([column.is_category for column in self.columns])

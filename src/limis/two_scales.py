@@ -22,11 +22,14 @@ from limis.retrieval import Retriever
 from limis.retrieval.finding import Groups
 from limis.retrieval.index import LeafIndex, strongest
 from limis.rows import TrainingRows
+from limis.spans import RecordedValues
+from limis.table import Table
 from limis.two_scales_on_device import (
     CELLS_ON_DEVICE,
     ROWS_ON_DEVICE,
     LevelsOnDevice,
     Nearest,
+    RecordedValuesOnDevice,
     RetrieverOnDevice,
     SystemsOnDevice,
     metric_shares,
@@ -54,6 +57,7 @@ class TwoScales:
     retriever: Retriever
     copies: ChangedCopies
     systems: ColumnSystems
+    recorded_values: RecordedValues
     slope_weighting: SlopeWeighting | None  # None: the forest's rows speak for the slopes too
     n_candidates: int  # rows of the forest that may speak for the slopes
     n_level: int  # rows that the level rests on
@@ -79,11 +83,9 @@ class TwoScales:
         a_row = 8 * (20 * max(self.n_candidates, self.n_level) + 20 * training.features.shape[1])
         return int(max(1, min(1024, memory_limit * 2**30 // a_row)))
 
-    def fit(
-        self, training: TrainingRows, fallback: GlobalFit, values: np.ndarray, own: ColumnSystems | None = None
-    ) -> LocalFits:
+    def fit(self, training: TrainingRows, fallback: GlobalFit, values: np.ndarray) -> LocalFits:
         """Slopes first; then the level that makes them fit the narrow rows."""
-        if own is None and self.on_accelerator(training):
+        if self.on_accelerator(training):
             return self._fit_on_device(training, fallback, values)
         rows, weights, broad = self.rows(training, values)
         lonely = weights.max(axis=1) >= 1 - 1e-6
@@ -92,11 +94,13 @@ class TwoScales:
             here = self.level_metric.places(seen_by_estimators(training.table, values, features))
             weights = self.level_metric.shares(here, self._all_places(training), rows, weights)
         by_origin = self.retriever.by_origin(rows, weights)
-        slopes, touched = self.slopes(training, broad, own)
+        slopes, touched = self.slopes(training, broad)
         # The changes of all rows tell of a jump that no weighted row's change crossed.
         unknown = training.table.is_level & ~touched & ~(training.table.is_jump & (self.prior > 0))
         fits = self._with_level(training, features, (rows, weights), slopes, unknown, (by_origin, broad))
-        return _with_fallback(fits, fallback, lonely | (weights.sum(axis=1) <= 0))
+        ends = self.recorded_values.ends(_summing_to_one(broad), len(training), self.prior)
+        fits.spans = self.recorded_values.spans(training.table, features, ends)
+        return _with_fallback(fits, fallback, training.table, lonely | (weights.sum(axis=1) <= 0))
 
     def lessons(self, training: TrainingRows, values: np.ndarray) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """The rows and copies that may say how high, their shares, and what the slopes add on the way from each.
@@ -154,6 +158,10 @@ class TwoScales:
     def _systems_on_device(self) -> SystemsOnDevice:
         return self.kept("systems", lambda: SystemsOnDevice(self.systems, self.device), self.systems)
 
+    def _values_on_device(self, training: TrainingRows) -> RecordedValuesOnDevice:
+        values = self.recorded_values
+        return self.kept("values", lambda: RecordedValuesOnDevice(values, len(training), self.device), values)
+
     def _rows_on_device(self, training: TrainingRows) -> LevelsOnDevice:
         def rows() -> LevelsOnDevice:
             return LevelsOnDevice(self.all_features(training), self._all_heights(training), self.device)
@@ -186,9 +194,10 @@ class TwoScales:
             weights=retriever.by_training_row(retriever.origin[narrow.rows], share),
             slope_weights=retriever.by_training_row(broad.rows, broad.shares()),
             scale=np.ones(len(values)),
+            spans=self.recorded_values.spans(table, features, self._values_on_device(training).ends(broad, self.prior)),
             **found,
         )
-        return _with_fallback(fits, fallback, (lonely | (share.sum(dim=1) <= 0)).cpu().numpy())
+        return _with_fallback(fits, fallback, table, (lonely | (share.sum(dim=1) <= 0)).cpu().numpy())
 
     def kept(self, name: str, make: Callable[[], Any], of: Any = None) -> Any:
         """What was put onto the device before, as long as it was made of the same."""
@@ -225,14 +234,12 @@ class TwoScales:
             broad = retriever.by_origin(*_shares(*_fewer(*near, n_slopes)))
         return *_shares(*_fewer(*near, n_level)), broad
 
-    def slopes(
-        self, training: TrainingRows, broad: sp.csr_array, own: ColumnSystems | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def slopes(self, training: TrainingRows, broad: sp.csr_array) -> tuple[np.ndarray, np.ndarray]:
         """Slopes of rows for which the training rows' changes count so, and which features these moved.
 
         (rows, features) both; slopes in feature units.
         """
-        slopes, touched = self.systems.slopes(_summing_to_one(broad), self.prior, PENALTY, own)
+        slopes, touched = self.systems.slopes(_summing_to_one(broad), self.prior, PENALTY)
         return slopes * training.unit, touched
 
     def with_options(self, **options: Any) -> TwoScales:
@@ -244,15 +251,6 @@ class TwoScales:
         if found.level_metric is self.level_metric:
             found._places = self._places  # noqa: SLF001
         return found
-
-    def standard_errors(self, training: TrainingRows, fits: LocalFits) -> np.ndarray:
-        """Robust errors of the slopes, in feature units: (rows, features)."""
-        errors = np.full_like(fits.coefficients, np.nan)
-        for row in np.flatnonzero(~fits.empty):
-            weights = _summing_to_one(sp.csr_array(fits.slope_weights[[row]]))
-            slopes = fits.coefficients[row] / training.unit
-            errors[row] = self.systems.standard_errors(weights, slopes, self.prior, PENALTY) * training.unit
-        return errors
 
     def _with_level(
         self,
@@ -305,8 +303,10 @@ class TwoScales:
         return np.concatenate([training.values, self.copies.values])
 
 
-def _with_fallback(fits: LocalFits, fallback: GlobalFit, empty: np.ndarray) -> LocalFits:
+def _with_fallback(fits: LocalFits, fallback: GlobalFit, table: Table, empty: np.ndarray) -> LocalFits:
     """The one ridge for all rows, for rows that no two others are near to."""
+    assert fits.spans is not None
+    fits.spans.reach_all(table, empty)
     fits.empty[empty], fits.unknown[empty] = True, False
     fits.reach[empty] = 1.0
     fits.coefficients[empty], fits.feature_means[empty] = fallback.coefficients, fallback.feature_means

@@ -16,6 +16,7 @@ import torch
 from limis.changes import ColumnSystems
 from limis.retrieval import Forest, LeafIndex, Retriever
 from limis.retrieval.finding import WHOLE, Groups
+from limis.spans import BEYOND, NOWHERE, POINTS, ROUNDING, RecordedValues
 from limis.weighting.level import TAIL
 
 ROWS_ON_DEVICE = 8192  # at a time, at most
@@ -156,6 +157,30 @@ class SystemsOnDevice:
         return slopes, touched
 
 
+class RecordedValuesOnDevice:
+    """Between which values the recorded changes of training rows took them."""
+
+    def __init__(self, values: RecordedValues, n_training: int, device: str) -> None:
+        # The last line is of the rows without records.
+        self.slots = on_device(values.slots(n_training), device)
+        self.cells = [
+            on_device(np.pad(held.astype(np.int64), ((0, 1), (0, 0)), constant_values=NOWHERE), device)
+            for held in values.cells
+        ]
+        self.overall = on_device(values.overall, device)
+
+    def ends(self, broad: Nearest, prior: float) -> np.ndarray:
+        """As `RecordedValues.ends` finds them."""
+        shares, slots, found = broad.shares(), self.slots[broad.rows], []
+        for held, overall in zip(self.cells, self.overall, strict=True):
+            cells = held[slots].transpose(1, 2)  # (rows, numbers, candidates)
+            sizes = torch.zeros((*cells.shape[:2], POINTS + 1), dtype=torch.float64, device=shares.device)
+            sizes.scatter_add_(2, cells, shares[:, None].expand(cells.shape))
+            found.append(sizes[:, :, :POINTS] + prior * overall)
+        lowest, last = _within(found[0]), _within(found[1].flip(2))
+        return torch.stack([lowest, torch.where(last < 0, last, POINTS - 1 - last)]).cpu().numpy()
+
+
 class LevelsOnDevice:
     """Training rows and copies as the levels rest on them."""
 
@@ -203,6 +228,13 @@ def metric_shares(own: torch.Tensor, others: torch.Tensor, weights: torch.Tensor
     apart = ((others - own[:, None]) ** 2).sum(dim=2)
     logits = power * weights.clamp(min=1e-300).log() - TAIL * torch.log1p(apart / TAIL)
     return torch.softmax(logits.masked_fill(weights <= 0, -torch.inf), dim=1).nan_to_num()
+
+
+def _within(sizes: torch.Tensor) -> torch.Tensor:
+    """The first cell that all but little of the weight does not lie behind, −1 where there is none: (rows, numbers)."""
+    total = sizes.sum(dim=2, keepdim=True)
+    first = (sizes.cumsum(dim=2) >= (BEYOND - ROUNDING) * total).int().argmax(dim=2)
+    return torch.where(total[:, :, 0] > 0, first, -1)
 
 
 def _leave_one_out(residuals: torch.Tensor, share: torch.Tensor) -> torch.Tensor:

@@ -14,10 +14,9 @@ import scipy.sparse as sp
 import torch
 from sklearn.linear_model import Ridge
 
-from limis.changes import ColumnSystems
-from limis.errors import InputError
 from limis.perturb import MovedRows
 from limis.rows import TrainingRows
+from limis.spans import Spans
 from limis.surrogate import fit_local_ridge
 from limis.table import Table
 from limis.weighting import Neighbourhood, Weighting, sample_neighbourhood
@@ -36,7 +35,8 @@ class Shared:
 class LocalFits:
     """The surrogates of some rows, in feature units.
 
-    At its own row x, g says level + reach · coefficients · (x − feature_means); elsewhere that and coefficients · step.
+    At its own row x, g says level + reach · coefficients · (x − feature_means); elsewhere that and coefficients · step,
+    where a step ends with the span of values that the slopes rest on.
     """
 
     features: np.ndarray  # (rows, features) of the explained rows
@@ -52,6 +52,7 @@ class LocalFits:
     weights: sp.csr_array  # (rows, training rows), in [0, 1]
     slope_weights: sp.csr_array  # (rows, training rows) that the slopes rest on; the same unless there are two scales
     scale: np.ndarray  # (rows,) what a weight of 1 is worth against the ridge's penalty
+    spans: Spans | None = None  # None: slopes lead on without end, or there are none
 
     @property
     def has_coefficients(self) -> bool:
@@ -92,7 +93,10 @@ class LocalFits:
 
     def changes(self, rows: np.ndarray, moved: MovedRows) -> np.ndarray:
         """What g says of moves: g(moved) − g(row), for each move."""
-        return ((moved.features - self.features[rows]) * self.coefficients[rows]).sum(axis=1)
+        steps = moved.features - self.features[rows]
+        if self.spans is not None:
+            self.spans.shorten(steps, self.features, rows, moved)
+        return (steps * self.coefficients[rows]).sum(axis=1)
 
     def part(self, chosen: np.ndarray) -> Self:
         """The fits of some of the rows."""
@@ -105,7 +109,7 @@ class LocalFits:
 
 
 def _part(held: Any, chosen: np.ndarray) -> Any:
-    if isinstance(held, Shared):
+    if held is None or isinstance(held, Shared):
         return held
     if is_dataclass(held) and not isinstance(held, type):
         return replace(held, **{field.name: _part(getattr(held, field.name), chosen) for field in fields(held)})
@@ -114,7 +118,7 @@ def _part(held: Any, chosen: np.ndarray) -> Any:
 
 def _join(pieces: list[Any]) -> Any:
     first = pieces[0]
-    if isinstance(first, Shared):
+    if first is None or isinstance(first, Shared):
         return first
     if is_dataclass(first) and not isinstance(first, type):
         names = [field.name for field in fields(first)]
@@ -167,14 +171,8 @@ class LocalModel(Protocol):
         """How many rows make one block of work, for which ``memory_limit`` GiB are there."""
         ...
 
-    def fit(
-        self, training: TrainingRows, fallback: GlobalFit, values: np.ndarray, own: ColumnSystems | None = None
-    ) -> LocalFits:
-        """The surrogates of one block of rows; ``own`` holds what was asked about these rows themselves."""
-        ...
-
-    def standard_errors(self, training: TrainingRows, fits: LocalFits) -> np.ndarray:
-        """Of the coefficients, in feature units: (rows, features)."""
+    def fit(self, training: TrainingRows, fallback: GlobalFit, values: np.ndarray) -> LocalFits:
+        """The surrogates of one block of rows."""
         ...
 
 
@@ -190,32 +188,12 @@ class OneScale:
         """As many as fit with all of their candidates' features."""
         return rows_that_fit(self.weighting.candidates(training), training.features.shape[1], memory_limit)
 
-    def fit(
-        self, training: TrainingRows, fallback: GlobalFit, values: np.ndarray, own: ColumnSystems | None = None
-    ) -> LocalFits:
+    def fit(self, training: TrainingRows, fallback: GlobalFit, values: np.ndarray) -> LocalFits:
         """Weigh the training rows for each row and fit its ridge."""
-        if own is not None:
-            raise InputError('queries need two scales; use weighting="two-scales" or "auto"')
         found = self.weighting.neighbourhood(training, values)
         if self.inference == "sample":
             found = sample_neighbourhood(found, values, self.seed)
         return fit_block(training, found, fallback, values)
-
-    def standard_errors(self, training: TrainingRows, fits: LocalFits) -> np.ndarray:
-        """Robust (sandwich) standard errors of the coefficients in feature units: (rows, features).
-
-        They hold the neighbourhood fixed and ask how much the coefficients would move had other such rows been drawn.
-        """
-        errors = np.full_like(fits.coefficients, np.nan)
-        for row in np.flatnonzero(~fits.empty):
-            line = fits.weights[[row]]
-            centred = training.features[line.indices.astype(np.int64)].double().numpy() - fits.feature_means[row]
-            weight = line.data[:, None] * fits.scale[row]
-            residual = training.outputs[line.indices] - fits.levels[row] - centred @ fits.coefficients[row]
-            bread = np.linalg.inv((centred * weight).T @ centred + ALPHA * np.eye(centred.shape[1]))
-            pushed = (centred * weight * residual[:, None]) @ bread
-            errors[row] = np.sqrt((pushed**2).sum(axis=0))
-        return errors
 
 
 def fit_locally(
@@ -224,11 +202,10 @@ def fit_locally(
     fallback: GlobalFit,
     values: np.ndarray,
     memory_limit: float = 1.0,
-    own: ColumnSystems | None = None,
 ) -> Iterator[LocalFits]:
     """The surrogates of every row, a block at a time."""
     for block in blocks(len(values), model.rows_at_once(training, memory_limit)):
-        yield model.fit(training, fallback, values[block], None if own is None else own.part(block))
+        yield model.fit(training, fallback, values[block])
 
 
 def fit_block(training: TrainingRows, found: Neighbourhood, fallback: GlobalFit, values: np.ndarray) -> LocalFits:
@@ -245,8 +222,11 @@ def fit_block(training: TrainingRows, found: Neighbourhood, fallback: GlobalFit,
     coefficients[empty], means[empty], levels[empty] = fallback.coefficients, fallback.feature_means, fallback.level
     residual[empty], spread[empty] = fallback.residual_mean_square, fallback.spread_mean_square
     weights = as_sparse(found.rows, found.weights, len(training))
+    features = training.table.features(values)
+    spans = Spans.of_values(training.table, features, training.numbers[found.rows], found.weights)
+    spans.reach_all(training.table, empty)
     return LocalFits(
-        features=training.table.features(values),
+        features=features,
         coefficients=coefficients,
         feature_means=means,
         feature_spread=fit.feature_spread.double().numpy(),
@@ -259,6 +239,7 @@ def fit_block(training: TrainingRows, found: Neighbourhood, fallback: GlobalFit,
         weights=weights,
         slope_weights=weights,
         scale=np.full(len(values), found.scale),
+        spans=spans,
     )
 
 

@@ -71,7 +71,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         type=positive,
         default=0,
         metavar="N",
-        help="ask the model N more questions about each row, for curves through its answers, or slopes at the row (0)",
+        help="ask the model N more questions about changes of each row itself (0)",
     )
     groups = parser.add_argument_group("groups")
     groups.add_argument(

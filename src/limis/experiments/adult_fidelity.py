@@ -194,7 +194,7 @@ ADULT = Experiment(
     _draw,
     note=f"{OWN_LAW} "
     "On logits. The paper's own numbers are of another, smoother black box and cannot be compared. Seconds are of "
-    "one CPU core. Queries asks the black box about up to that many changed rows for each explanation, and most moves "
+    "one CPU core. Queries asks the black box about up to that many changed rows for each explanation, and some moves "
     "of one column are among them: lines that end in 'moves not asked' leave these out.",
     seeds=3,
     synthetic=False,

@@ -1,4 +1,4 @@
-"""The coefficients of one row with their intervals, on a scale on which they can be compared."""
+"""The coefficients of one row, on a scale on which they can be compared."""
 
 from __future__ import annotations
 
@@ -38,18 +38,16 @@ class _Line:
 
     name: str
     effect: float  # NaN: not known
-    low: float
-    high: float
     said: str
     is_held: bool  # by the row: a number, a jump it is past, its own level
 
 
 def plot_coefficients(explanation: Explanation, ax: Axes | None = None) -> Axes:
-    """Draw the coefficients of one row with their 95% intervals, the largest effects first.
+    """Draw the coefficients of one row, the largest effects first.
 
     Slopes in different units cannot be compared, so a number's coefficient is drawn as the effect of one standard
     deviation of the training rows, which stands beside its name. A level's is drawn as it is. The coefficients
-    in original units, with the ends of their intervals, stand at the right.
+    in original units stand at the right.
 
     Parameters
     ----------
@@ -69,8 +67,7 @@ def plot_coefficients(explanation: Explanation, ax: Axes | None = None) -> Axes:
         if one.all.fits.has_rules or one.all.fits.has_curves:
             cure = "draw its tree: plot_tree" if one.all.fits.has_rules else "draw its curves: plot_curves"
         raise InputError(f"this local model has no coefficients; {cure}")
-    ends = _ends(one)
-    known, others_unknown = _lines(one, ends)
+    known, others_unknown = _lines(one)
     unknown = _unknown_values(one)[: MOST // 2]
     shown = known[: MOST - len(unknown)] + unknown
     ax = axes_or_new(ax, 9, 1.6 + 0.34 * len(shown))
@@ -78,7 +75,7 @@ def plot_coefficients(explanation: Explanation, ax: Axes | None = None) -> Axes:
     for place, line in enumerate(shown):
         _draw(ax, place, line)
     # What is at zero throughout still needs room around it.
-    reach = max([abs(end) for line in shown for end in (line.effect, line.low, line.high) if np.isfinite(end)] or [0.0])
+    reach = max([abs(line.effect) for line in shown if np.isfinite(line.effect)] or [0.0])
     ax.set_xlim(-1.08 * (reach or 1.0), 1.08 * (reach or 1.0))
     ax.set_yticks(range(len(shown)), [line.name for line in shown])
     for label, line in zip(ax.get_yticklabels(), shown, strict=True):
@@ -89,21 +86,12 @@ def plot_coefficients(explanation: Explanation, ax: Axes | None = None) -> Axes:
     left_out = [count(smaller, "smaller coefficient", "smaller coefficients")] if smaller else []
     left_out += [f"{count(others_unknown, 'level', 'levels')} {UNKNOWN_HERE}"] if others_unknown else []
     line_below(ax, "bold: what this row has" + (f"; not drawn: {', '.join(left_out)}" if left_out else ""))
-    intervals = ", 95% intervals" if np.isfinite(ends).any() else ", no intervals known"
-    ax.set_title(f"{row_name(one)}: coefficients{intervals}", loc="left")
+    ax.set_title(f"{row_name(one)}: coefficients", loc="left")
     only_floor(ax)
     return ax
 
 
-def _ends(one: Explanation) -> np.ndarray:
-    """Both ends of every coefficient's interval, NaN where there is none: (features, 2)."""
-    try:
-        return one.intervals.to_numpy()
-    except InputError:  # of a local model that has none
-        return np.full((len(one.coefficients), 2), np.nan)
-
-
-def _lines(one: Explanation, ends: np.ndarray) -> tuple[list[_Line], int]:
+def _lines(one: Explanation) -> tuple[list[_Line], int]:
     """The features with a coefficient, largest effect first, and how many levels the row does not hold have none."""
     training, status = one.all.training, one.status
     table = training.table
@@ -113,7 +101,7 @@ def _lines(one: Explanation, ends: np.ndarray) -> tuple[list[_Line], int]:
     held = one.all.fits.features[one.row] > 0
     found = []
     for place, (name, level) in enumerate(table.feature_names):
-        value, step, (low, high) = float(coefficients[place]), float(steps[place]), ends[place]
+        value, step = float(coefficients[place]), float(steps[place])
         if np.isnan(value):
             continue
         j = int(table.feature_column[place])
@@ -125,12 +113,9 @@ def _lines(one: Explanation, ends: np.ndarray) -> tuple[list[_Line], int]:
         is_held = bool(held[place]) if is_level else not np.isnan(one.all.values[one.row, j])
         if state and value * step == 0:
             # A zero beside "fixed here" would read as "no effect", which nobody has seen.
-            found.append(_Line(told, np.nan, np.nan, np.nan, "effect not seen", is_held))
+            found.append(_Line(told, np.nan, "effect not seen", is_held))
             continue
-        said = _signed(value)
-        if np.isfinite(low) and np.isfinite(high):
-            said += f"  [{_signed(low)}, {_signed(high)}]"
-        found.append(_Line(told, value * step, low * step, high * step, said, is_held))
+        found.append(_Line(told, value * step, _signed(value), is_held))
     found.sort(key=lambda line: -abs(np.nan_to_num(line.effect)))
     return found, int((np.isnan(coefficients) & ~held).sum())
 
@@ -142,7 +127,7 @@ def _unknown_values(one: Explanation) -> list[_Line]:
         name = column.name
         if one.status[name] == UNKNOWN_HERE and (column.is_category or np.isnan(value)):
             words = plain(shorten_condition(f"{name} = {one.values[name]}", name, LONGEST_NAME))
-            found.append(_Line(words, np.nan, np.nan, np.nan, UNKNOWN_HERE, is_held=True))
+            found.append(_Line(words, np.nan, UNKNOWN_HERE, is_held=True))
     return found
 
 
@@ -160,14 +145,12 @@ def _signed(value: float) -> str:
 
 
 def _draw(ax: Axes, place: int, line: _Line) -> None:
-    """A coefficient as a point, full where it raises and hollow where it lowers, on its interval."""
+    """A coefficient as a point, full where it raises and hollow where it lowers."""
     right = ax.get_yaxis_transform()
     if np.isnan(line.effect):
         ax.text(1.02, place, line.said, transform=right, va="center", ha="left", fontsize="small")
         return
     colour = RAISES if line.effect >= 0 else LOWERS
-    if np.isfinite(line.low) and np.isfinite(line.high):
-        ax.plot([line.low, line.high], [place, place], color=colour, linewidth=2, marker="|", zorder=1)
     face = colour if line.effect >= 0 else ax.get_facecolor()
     ax.plot([line.effect], [place], marker="o", color=colour, markerfacecolor=face, linestyle="none", zorder=2)
     ax.text(1.02, place, line.said, transform=right, va="center", ha="left", fontsize="small")

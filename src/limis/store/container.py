@@ -14,8 +14,8 @@ from limis.errors import StoreError
 from limis.store.plain import checked, from_json, one_line, to_json
 
 FORMAT = "limis explainer"
-VERSION = 3  # raised with every change that an older limis could not read
-OLDEST = 2  # that this one still reads
+VERSION = 4  # raised with every change that an older limis could not read
+OLDEST = 4  # that this one still reads
 MANIFEST = "manifest.json"
 
 _ZIP_START = b"PK\x03\x04"

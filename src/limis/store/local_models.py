@@ -16,6 +16,7 @@ from limis.curves.model import CurveModel
 from limis.errors import StoreError
 from limis.retrieval import Forest, LeafIndex, LevelMeans, Retriever
 from limis.rows import TrainingRows
+from limis.spans import NOWHERE, POINTS, Cells, RecordedValues
 from limis.store.curve_models import pack_curves, unpack_curves
 from limis.store.plain import checked
 from limis.trees.carried import CarriedChanges
@@ -130,6 +131,9 @@ def _pack_two_scales(model: TwoScales) -> tuple[dict[str, Any], Arrays]:
     for name in ("grams", "moments"):
         arrays |= _pack_sparse(f"systems.{name}", getattr(model.systems, name))
     arrays["systems.width"], arrays["systems.share"] = model.systems.width, model.systems.share
+    values = model.recorded_values
+    arrays |= {"recorded.rows": values.rows, "recorded.points": values.points, "recorded.overall": values.overall}
+    arrays |= {f"recorded.{name}": held for name, held in values.cells._asdict().items()}
     form = None
     if isinstance(model.slope_weighting, LearnedSlopes):
         form = model.slope_weighting.estimator.form
@@ -169,7 +173,22 @@ def _unpack_two_scales(options: dict[str, Any], arrays: Arrays, training: Traini
         metric = LevelMetric(arrays["level.directions"], float(options.pop("level_power")))
         if metric.directions.ndim != 2 or len(metric.directions) != len(table.feature_column):
             raise ValueError("the directions are not those of the columns")
-    return TwoScales(retriever, copies, systems, learned, level_metric=metric, **checked(TwoScales, options))
+    values = _unpack_values(arrays, training)
+    return TwoScales(retriever, copies, systems, values, learned, level_metric=metric, **checked(TwoScales, options))
+
+
+def _unpack_values(arrays: Arrays, training: TrainingRows) -> RecordedValues:
+    """Recorded values whose cells exist: compiled code writes to them."""
+    rows, points, lowest, highest, overall = (
+        arrays[f"recorded.{name}"] for name in ("rows", "points", "lowest", "highest", "overall")
+    )
+    n_numbers = len(training.table.number_columns)
+    known = (np.diff(rows) > 0).all() and (len(rows) == 0 or (rows[0] >= 0 and rows[-1] < len(training)))
+    shaped = lowest.shape == highest.shape == (len(rows), n_numbers) and points.shape == (n_numbers, POINTS)
+    whole = overall.shape == (2, n_numbers, POINTS) and lowest.dtype == highest.dtype == np.uint8
+    if not (known and shaped and whole and ((lowest == NOWHERE) == (highest == NOWHERE)).all()):
+        raise ValueError("the recorded values are not those of the training rows")
+    return RecordedValues(rows, points, Cells(lowest, highest), overall)
 
 
 def _check_copies(copies: ChangedCopies, training: TrainingRows) -> None:

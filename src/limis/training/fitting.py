@@ -17,6 +17,7 @@ from limis.progress import progress
 from limis.retrieval import Retriever
 from limis.retrieval.retriever import MAX_FOREST_ROWS
 from limis.rows import TrainingRows
+from limis.spans import RecordedValues
 from limis.training.choose import (
     CANDIDATES,
     SCALES,
@@ -199,13 +200,14 @@ class Stage:
                 marked=asked if asked.mean() < FEW_RECORDED else None,
             )
             bar.update()
-        level_rows = self._candidate_list()
+        level_rows, values = self._candidate_list(), RecordedValues.of(recorded, training)
         recorded, start, choices = self._choose_start(
             recorded,
             lambda systems: TwoScales(
                 retriever,
                 copies,
                 systems,
+                values,
                 None,
                 self._start_candidates(),
                 level_rows[0],

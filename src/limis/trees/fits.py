@@ -10,8 +10,6 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from limis.changes import ColumnSystems
-from limis.errors import InputError
 from limis.perturb import MovedRows
 from limis.retrieval.index import strongest
 from limis.rows import TrainingRows
@@ -130,11 +128,9 @@ class TreeModel:
         most = self.base.rows_at_once(training, memory_limit)
         return most if self._on_accelerator(training) else min(SMALL_BLOCK, most)
 
-    def fit(
-        self, training: TrainingRows, fallback: GlobalFit, values: np.ndarray, own: ColumnSystems | None = None
-    ) -> TreeFits:
+    def fit(self, training: TrainingRows, fallback: GlobalFit, values: np.ndarray) -> TreeFits:
         """The trees of one block of rows."""
-        return self.grow(training, self.base.fit(training, fallback, values, own), values)
+        return self.grow(training, self.base.fit(training, fallback, values), values)
 
     def grow(self, training: TrainingRows, base: LocalFits, values: np.ndarray) -> TreeFits:
         """The trees on finished fits of the base, as many at a time as there is room for their points."""
@@ -159,10 +155,6 @@ class TreeModel:
             else:
                 parts.append(self._on_changes(training, fits, values[block], chosen))
         return TreeFits.join(parts)
-
-    def standard_errors(self, training: TrainingRows, fits: LocalFits) -> np.ndarray:  # noqa: ARG002
-        """Trees have none."""
-        raise InputError("a tree has no coefficients, so there are no intervals of them; read its rules()")
 
     def _near(
         self, training: TrainingRows, base: LocalFits, values: np.ndarray
