@@ -9,6 +9,8 @@ import numpy as np
 import pandas as pd
 
 from limis.columns import MISSING
+from limis.curves.model import CurveFits
+from limis.curves.view import curve_dicts, pair_names
 from limis.rows import TrainingRows
 from limis.table import Table
 from limis.walk import LocalFits
@@ -108,9 +110,11 @@ def reasons(one: Explanation) -> list[Reason]:
 
 
 def _columns_together(one: Explanation) -> list[list[str]]:
-    """Columns grouped by how their parts of the prediction go together over the weighted rows."""
+    """Columns grouped by how their parts of the prediction go together over the weighted rows; of curves, the units."""
     training, fits = one.all.training, one.all.fits
     names = training.table.names
+    if isinstance(fits, CurveFits):
+        return [[names[j] for j in members] for members in fits.ground.units.members]
     top = one.weights.iloc[:_ROWS_FOR_CORRELATION]
     if len(top) < 3 or not fits.has_coefficients:
         return [[name] for name in names]
@@ -147,7 +151,6 @@ def as_dict(one: Explanation) -> dict[str, Any]:
         **known,
         "local_prediction": one.local_prediction,
         "base_value": one.base_value,
-        "neighbourhood_shift": one.neighbourhood_shift,
         **_readings(one),
         "status": {str(name): word for name, word in one.status.items() if word},
         "fidelity": finite,
@@ -162,6 +165,10 @@ def _readings(one: Explanation) -> dict[str, Any]:
     """All that this kind of local model can be read by."""
     fits = one.all.fits
     found: dict[str, Any] = {}
+    if fits.has_curves:
+        found = {"curves": curve_dicts(one), "pairs": pair_names(one), "stand_in": fits.has_stand_in}
+    else:
+        found["neighbourhood_shift"] = one.neighbourhood_shift
     if fits.has_contributions:
         found["contributions"] = {str(name): float(value) for name, value in one.contributions.items()}
     if fits.has_rules:

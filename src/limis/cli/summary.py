@@ -8,9 +8,9 @@ from typing import Any
 
 import pandas as pd
 
-from limis.cli.text import explained
 from limis.default_model import read_target
 from limis.explainer import LimisExplainer
+from limis.report.text import explained
 from limis.report.words import count
 
 

@@ -53,12 +53,15 @@ class Grids:
         """
         found = np.full((len(values), len(self.units)), -1, dtype=np.int64)
         ranks = table.ranks(values)
+        whole = np.full((int(self.starts[-1]), values.shape[1]), np.nan)
+        cells = [slice(start, stop) for start, stop in zip(self.starts[:-1], self.starts[1:], strict=True)]
+        for members, own, at in zip(self.units.members, self.values, cells, strict=True):
+            whole[at, members] = own
+        grids = table.ranks(whole)  # of all units at once: ranking is shared among threads, which takes its time
         for unit, (members, own) in enumerate(zip(self.units.members, self.values, strict=True)):
             if len(own) == 0:
                 continue
-            whole = np.full((len(own), values.shape[1]), np.nan)
-            whole[:, members] = own
-            grid = table.ranks(whole)[:, members]  # (cells, columns of the unit)
+            grid = grids[cells[unit]][:, members]  # (cells, columns of the unit)
             apart = np.zeros((len(values), len(own)))
             for place, j in enumerate(members):
                 here, there = ranks[:, j, None], grid[None, :, place]

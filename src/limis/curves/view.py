@@ -9,6 +9,8 @@ import pandas as pd
 
 from limis.columns import Column
 from limis.curves.model import CurveFits
+from limis.kinds import is_missing, plain
+from limis.perturb import MovedRows
 
 if TYPE_CHECKING:
     from limis.explanation import Explanation
@@ -48,11 +50,52 @@ def curve_frame(one: Explanation) -> pd.DataFrame:
         ]
     found = pd.DataFrame(lines, columns=["column", "value", "change", "half", "own"])
     found.insert(0, "row", [one.label] * len(found))
-    output = one.local_prediction + found["change"]
-    found.insert(3, "output", output)
-    found.insert(4, "low", output - found["half"])
-    found.insert(5, "high", output + found["half"])
+    within = training.black_box.within
+    output, half = (one.local_prediction + found["change"]).to_numpy(), found["half"].to_numpy()
+    found.insert(3, "output", within(output))
+    found.insert(4, "low", within(output - half))
+    found.insert(5, "high", within(output + half))
+    found["change"] += found["output"] - output  # nothing, unless the output was kept within its range
     return found.drop(columns="half")
+
+
+def pair_names(one: Explanation) -> list[list[str]]:
+    """The pairs of columns whose joint effect the local model carries."""
+    ground = cast(CurveFits, one.all.fits).ground
+    return [[ground.units.names[unit] for unit in pair] for pair in ground.pairs.tolist()]
+
+
+def joint_effects(one: Explanation) -> list[float]:
+    """Of each pair, what it adds on average to the two curves, in size, where both take a training row's values."""
+    fits = cast(CurveFits, one.all.fits)
+    reference = fits.ground.reference
+    moved = MovedRows(fits.ground.table, reference)
+    _, by_pair = fits.parts(np.full(len(reference), one.row), moved)
+    return np.abs(by_pair).mean(axis=0).tolist()
+
+
+def curve_dicts(one: Explanation) -> list[dict[str, Any]]:
+    """All curves as JSON-ready data: a column, and what would be said with each of its values."""
+    found = curve_frame(one).groupby("column", sort=False)
+    return [{"column": str(name), "values": _values(curve)} for name, curve in found]
+
+
+def _values(curve: pd.DataFrame) -> list[dict[str, Any]]:
+    parts = (curve[name].tolist() for name in ("value", "output", "low", "high", "own"))
+    return [
+        {
+            "value": None if is_missing(value) else plain(value),
+            "output": output,
+            "low": _known(low),
+            "high": _known(high),
+            "own": own,
+        }
+        for value, output, low, high, own in zip(*parts, strict=True)
+    ]
+
+
+def _known(end: float) -> float | None:
+    return end if np.isfinite(end) else None
 
 
 def _cell(columns: list[Column], frame: pd.DataFrame, row: int) -> Any:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def plot_fidelity(explanations: Explanations, ax: Axes | None = None) -> Axes:
-    """Draw what the local models say of their rows against what the black box says.
+    """Draw what the local models say of their rows against what the black box says; of curves, without asking it.
 
     Trusted explanations are full discs, others crosses. On the diagonal both say the same, which does not yet mean that
     an explanation holds when a column changes: that is what `trusted` is about.
@@ -39,7 +39,7 @@ def plot_fidelity(explanations: Explanations, ax: Axes | None = None) -> Axes:
             "the black box's outputs on these rows are not known, so there is nothing to compare with; "
             "give them: explain(X, outputs=...)"
         )
-    local, outputs = found.local_predictions.to_numpy(), found.outputs
+    local, outputs = found.fits.predictions(), found.outputs
     trusted = found.fidelity["trusted"].to_numpy().astype(bool)
     low, high = (float(end) for end in (min(local.min(), outputs.min()), max(local.max(), outputs.max())))
     margin = 0.05 * (high - low) or 0.1 * abs(high) or 1.0
@@ -57,7 +57,7 @@ def plot_fidelity(explanations: Explanations, ax: Axes | None = None) -> Axes:
     ax.set_aspect("equal")
     scale = scale_words(found)
     ax.set_xlabel(f"black box: {scale}")
-    ax.set_ylabel(f"local prediction: {scale}")
+    ax.set_ylabel(f"{'expected without asking' if found.fits.has_curves else 'local prediction'}: {scale}")
     error = Numbers.of(found.training).show(float(np.abs(local - outputs).mean()))
     ax.set_title(f"{count(len(found), 'row', 'rows')}, mean error {error}", loc="left")
     ax.legend(loc="upper left", frameon=False)

@@ -15,6 +15,7 @@ from limis.explanation import Explanations
 from limis.report.words import Numbers, percent
 from limis.subgroups import Measure, Subgroups, subgroups
 from limis.subgroups.groups import read_groups
+from limis.subgroups.measure import usual_measure
 from limis.subgroups.resampling import FEWEST
 from limis.subgroups.result import EVERYBODY
 
@@ -78,7 +79,7 @@ def groups(
     _refuse_strange(sensitive, first.training.table.names)
     if by is None:
         by = chosen_columns(found, sensitive) if isinstance(found, Explanations) else []
-    measure: Measure = "coefficients" if first.fits.has_coefficients else "contributions"
+    measure = usual_measure(first)
     made = {name: subgroups(found, name, measure=measure, y=labels, data=data) for name in by}
     numbers = Numbers.of(first.training)
     flags = [flag for group in made.values() for flag in group.flags(sensitive)]

@@ -10,7 +10,7 @@ from limis.explanation import Explanation
 from limis.metrics import nse
 from limis.report.words import Numbers, count, is_zero
 from limis.subgroups import Measure
-from limis.subgroups.measure import column_weights
+from limis.subgroups.measure import column_weights, usual_measure
 from limis.subgroups.resampling import means
 
 MOST_COLUMNS = 15
@@ -52,7 +52,7 @@ class Weights:
     columns: list[ColumnWeight]
     others: int  # columns that weigh less and are not told of
     measure: Measure
-    level: str  # mean distance from the overall mean to the level of rows alike
+    level: str | None  # mean distance from the overall mean to the level of rows alike; None: of curves
 
 
 def fidelity(shown: list[Explanation]) -> Fidelity:
@@ -84,7 +84,9 @@ def _share(shown: list[Explanation]) -> str | None:
     said = np.array([one.model_output for one in shown])
     if len(shown) < FEWEST_FOR_NSE or np.ptp(said) == 0:
         return None
-    return f"{nse(said, np.array([one.local_prediction for one in shown])):.3f}"
+    # Not the local predictions: curves stand at what the black box says of the row.
+    expected = {id(one.all): one.all.fits.predictions() for one in shown}
+    return f"{nse(said, np.array([expected[id(one.all)][one.row] for one in shown])):.3f}"
 
 
 def weights(shown: list[Explanation]) -> Weights | None:
@@ -92,7 +94,7 @@ def weights(shown: list[Explanation]) -> Weights | None:
     found = shown[0].all
     if not found.fits.has_contributions:
         return None
-    measure: Measure = "coefficients" if found.fits.has_coefficients else "contributions"
+    measure = usual_measure(found)
     by_output = {id(one.all): column_weights(one.all, measure).to_numpy() for one in shown}
     weight = means(np.array([by_output[id(one.all)][one.row] for one in shown]))  # (columns,)
     moves = np.array([one.all.contributions.to_numpy()[one.row] for one in shown])  # (rows, columns)
@@ -109,5 +111,7 @@ def weights(shown: list[Explanation]) -> Weights | None:
         )
         for j in order[:MOST_COLUMNS]
     ]
-    level = numbers.show(float(np.mean([abs(one.neighbourhood_shift) for one in shown])))
+    level = None
+    if not found.fits.has_curves:
+        level = numbers.show(float(np.mean([abs(one.neighbourhood_shift) for one in shown])))
     return Weights(columns, len(weight) - len(columns), measure, level)

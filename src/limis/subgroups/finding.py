@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from limis.class_explanations import ClassExplanations
 from limis.errors import InputError
 from limis.explanation import Explanations
 from limis.subgroups.groups import read_groups
-from limis.subgroups.measure import Measure, RowNumbers
+from limis.subgroups.measure import Measure, RowNumbers, usual_measure
 from limis.subgroups.result import Subgroups, summarise
 
 
@@ -19,7 +19,7 @@ def subgroups(
     explanations: Explanations | ClassExplanations,
     by: Any,
     *,
-    measure: Measure = "coefficients",
+    measure: Measure | Literal["auto"] = "auto",
     data: Any = None,
     y: Any = None,
     bins: Sequence[Any] | None = None,
@@ -36,8 +36,9 @@ def subgroups(
         The name of a column: numbers are cut at ``bins``, else at their quartiles (up to five values have a group
         each), categories by level, with rare levels together in one group. Or one label a row. Or rules by name, each
         a mask or a callable that is given the rows and returns one; their groups may overlap.
-    measure : {"coefficients", "contributions"}, default="coefficients"
-        What is averaged over the rows of a group, for every original column.
+    measure : {"auto", "coefficients", "contributions"}, default="auto"
+        What is averaged over the rows of a group, for every original column. "auto" takes coefficients where there are
+        any, else contributions.
 
         "coefficients", for ridges, is the paper's: the absolute coefficient with numbers scaled to [0, 1] over the
         training rows, which is how far the local model moves when the column goes from its least to its largest
@@ -48,7 +49,8 @@ def subgroups(
         unknown in a neighbourhood are left out, and so is a row in which fewer than two are known. A number's missing
         values count by their share of the training rows.
 
-        "contributions" is the mean absolute contribution: what a column did for these rows, not what it could do.
+        "contributions" is the mean absolute contribution: what a column did for these rows, not what it could do. Of
+        curves that is what would be lost if it alone had the values of training rows.
     data : data frame, default=None
         More columns of the same rows, to group by or for rules to look at: those that the model does not see.
     y : array-like, default=None
@@ -95,5 +97,6 @@ def subgroups(
     if n_resamples < 1:
         raise InputError(f"n_resamples must be at least 1, not {n_resamples}")
     masks = read_groups(explanations, by, data, bins)
-    rows = RowNumbers.of(explanations, measure, y)
-    return summarise(rows, masks, measure, n_resamples, np.random.default_rng(random_state))
+    measured = usual_measure(explanations) if measure == "auto" else measure
+    rows = RowNumbers.of(explanations, measured, y)
+    return summarise(rows, masks, measured, n_resamples, np.random.default_rng(random_state))

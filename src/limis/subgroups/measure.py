@@ -22,7 +22,7 @@ class RowNumbers:
     """All that groups are made of, row by row."""
 
     weight: pd.DataFrame  # (rows, columns) how much a column weighs, NaN where it is not known
-    local: np.ndarray  # (rows,) g at the row
+    local: np.ndarray  # (rows,) g at the row, where the black box was not asked about it
     trusted: np.ndarray  # (rows,) bool
     effective_rows: np.ndarray  # (rows,)
     outputs: np.ndarray | None = None  # (rows,) f; None where it was not asked
@@ -33,12 +33,17 @@ class RowNumbers:
         """What finished explanations say."""
         return cls(
             column_weights(explanations, measure),
-            explanations.local_predictions.to_numpy(),
+            explanations.fits.predictions(),  # of curves, what is expected without asking
             explanations.fidelity["trusted"].to_numpy(),
             explanations.fidelity["effective_rows"].to_numpy(),
             explanations.outputs,
             None if y is None else model_errors(explanations, y),
         )
+
+
+def usual_measure(explanations: Explanations) -> Measure:
+    """What is measured unless something else is asked for: coefficients where there are any."""
+    return "coefficients" if explanations.fits.has_coefficients else "contributions"
 
 
 def column_weights(explanations: Explanations, measure: Measure) -> pd.DataFrame:
@@ -47,11 +52,15 @@ def column_weights(explanations: Explanations, measure: Measure) -> pd.DataFrame
         raise InputError(f'measure is "coefficients" or "contributions", not {measure!r}')
     fits, names = explanations.fits, explanations.training.table.names
     if not fits.has_contributions:
-        raise InputError("these local models say nothing of single columns; fit the explainer with ridges or trees")
+        raise InputError(
+            "these local models say nothing of single columns; fit the explainer with curves, ridges or trees"
+        )
     if measure == "contributions":
         return explanations.contributions.abs()
     if not fits.has_coefficients:
-        raise InputError('these local models have no coefficients, as trees have none; use measure="contributions"')
+        raise InputError(
+            'these local models have no coefficients, which ridges alone have; use measure="contributions"'
+        )
     return pd.DataFrame(_scaled_coefficients(explanations), index=explanations.index, columns=names)
 
 

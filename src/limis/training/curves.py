@@ -143,6 +143,7 @@ def fit_curves(
         pairs,
         shown=Grids.of(table, units, training.values, SHOWN),
         reference=training.values[rng.permutation(len(training))[:REFERENCE]],
+        stand_in=not can_be_asked,
     )
     n_candidates = N_CANDIDATES if options.candidates == "auto" else int(options.candidates)
     model = CurveModel(retriever, ground, ResponseWeights.forest(len(table.columns), n_candidates))

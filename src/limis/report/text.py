@@ -10,18 +10,33 @@ import numpy as np
 
 from limis.blackbox import BlackBox
 from limis.explanation import Explanation
+from limis.report.curves import Say, curves_of, pairs_told, what_ifs
 from limis.report.words import Numbers, count, percent, printable, shorten
 
 WIDTH = 88
 NAME_WIDTH, NUMBER_WIDTH, HALF_BAR = 50, 9, 10
-MOST_REASONS, MOST_DIFFERENCES = 6, 4
+MOST_REASONS, MOST_DIFFERENCES, MOST_SPEAKERS = 6, 4, 3
 # A column this little apart from all rows (in standard deviations, or share of the rows) is not worth a line.
 WORTH_TELLING = 0.1
 
 
 def render(one: Explanation, heading: str, note: str = "") -> str:
-    """The prediction, the two steps that lead to it, what moves each step, and how far to trust it."""
+    """The prediction, what leads to it, and how far to trust that.
+
+    Of curves: what each value does, what other values would do, which pairs matter and who speaks. Of other local
+    models: two steps and what moves each of them, or rules.
+    """
     numbers = Numbers.of(one.all.training)
+    if one.all.fits.has_curves:
+        parts = [
+            _prediction(one, numbers, note),
+            _losses(one, numbers),
+            _what_ifs(one, numbers),
+            _pairs(one, numbers),
+            [*_speakers(one), *_trust(one, numbers)],
+        ]
+        told = ["\n".join(part) for part in map(list, parts) if part]
+        return "\n".join([_rule(heading), "\n\n".join(told)]) + "\n"
     lines = [
         _rule(heading),
         *_prediction(one, numbers, note),
@@ -58,7 +73,13 @@ def explained(black_box: BlackBox) -> str:
 
 def _prediction(one: Explanation, numbers: Numbers, note: str) -> Iterator[str]:
     black_box = one.all.training.black_box
-    if one.all.outputs is None:
+    if one.all.outputs is None and one.all.fits.has_curves:
+        whose = f" for {class_name(black_box)}" if black_box.is_classifier else ""
+        expected = f"{_said(one, numbers)(one.local_prediction)}{whose}"
+        said = f"not asked: it is expected to say {expected}"
+        if one.all.fits.has_stand_in:
+            said = f"none to ask: a stand-in, taught on the outputs given, says {expected}"
+    elif one.all.outputs is None:
         said = "not asked: this is what the explanation expects"
     elif one.all.chances is not None:
         said = f"{percent(float(one.all.chances[one.row]))} for {class_name(black_box)}"
@@ -90,6 +111,60 @@ def _steps(one: Explanation, numbers: Numbers) -> Iterator[str]:
     alike = max(1, round(float(one.fidelity["effective_rows"])))
     yield stop(f"rows like this one ({alike:,} in effect)", one.base_value, one.neighbourhood_shift)
     yield stop("this row, as explained", one.local_prediction, one.local_prediction - one.base_value)
+
+
+def _losses(one: Explanation, numbers: Numbers) -> Iterator[str]:
+    """The columns whose values do most."""
+    told = [reason for reason in one.reasons() if _visible(reason.contribution, numbers)][:MOST_REASONS]
+    most = max([one.all.tolerance, *(abs(reason.contribution) for reason in told)])
+    scale = {"logit": ", in logits", "centred": ", in log-probabilities"}.get(one.all.training.black_box.scale, "")
+    yield f"What its values do, one column at a time{scale}"
+    yield from _wrapped(
+        "how far each raises or lowers it: on average, against training rows' values of that column alone; "
+        "these are not parts of a sum",
+        "  ",
+    )
+    if not told:
+        yield "  nothing that shows: no single column would change it"
+    for reason in told:
+        yield _step(_clean(reason.words), reason.contribution, most, numbers)
+
+
+def _what_ifs(one: Explanation, numbers: Numbers) -> Iterator[str]:
+    """A few values for which the model would say something else."""
+    told = what_ifs(curves_of(one), numbers, _said(one, numbers))
+    if told:
+        known = " (in brackets: intervals that hold for 95% of changes)" if any(line.ends for line in told) else ""
+        yield f"What if{known}"
+    for line in told:
+        yield from _wrapped(_clean(line), "  ")
+
+
+def _pairs(one: Explanation, numbers: Numbers) -> Iterator[str]:
+    """The pairs of columns of which the curves alone do not tell enough."""
+    told = pairs_told(one, numbers)
+    if told:
+        yield "Pairs: where both change, it moves beyond what their two curves add up to"
+    for first, second, size in told:
+        yield from _wrapped(f"{_clean(first)} and {_clean(second)}: by {size} on average", "  ")
+
+
+def _speakers(one: Explanation) -> list[str]:
+    """Who the explanation rests on."""
+    rows, worth = len(one.weights), max(1, round(float(one.fidelity["effective_rows"])))
+    if rows == 0:
+        words = "no training row of its own: a model taught on the black box's answers alone"
+        return _wrapped(words, "Who speaks     ")
+    labels = ", ".join(_clean(one.all.training.frame.index[place]) for place in one.weights.index[:MOST_SPEAKERS])
+    words = f"{count(rows, 'training row', 'training rows')}, worth {worth:,} of equal weight; most of all {labels}"
+    return _wrapped(words, "Who speaks     ")
+
+
+def _said(one: Explanation, numbers: Numbers) -> Say:
+    """Outputs in words: as probabilities where they stand for such."""
+    black_box = one.all.training.black_box
+    in_percent = black_box.scale in ("logit", "probability")
+    return lambda output: _chance(black_box, output) if in_percent else numbers.show(output)
 
 
 def _rules(one: Explanation, numbers: Numbers) -> Iterator[str]:
@@ -157,7 +232,10 @@ def _trust(one: Explanation, numbers: Numbers) -> Iterator[str]:
         reasons = [_clean(reason) for reason in one.fidelity["reasons"]]
         words = "not on its own: " + "; ".join(reasons)
     yield from _wrapped(words, "Trust it?      ")
-    if one.all.outputs is not None:
+    if one.all.outputs is not None and one.all.fits.has_curves:
+        missed = numbers.show(float(one.fidelity["error"]))
+        yield f"{'':15}without asking about this row it would have been expected within {missed}"
+    elif one.all.outputs is not None:
         error = abs(one.local_prediction - one.model_output)
         yield f"{'':15}at this row it misses the model by {numbers.show(error)}"
 
