@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from limis.default_model import read_target
@@ -81,12 +82,18 @@ def _chosen(choices: pd.DataFrame) -> str:
     best = choices[choices["chosen"]]
     lines = best.drop(columns=[name for name in numbers if name in best]).to_dict("records")
     words = ", ".join(
-        f"{str(name).removeprefix('n_').replace('_', ' ')} {value if isinstance(value, str) else format(value, 'g')}"
+        f"{str(name).removeprefix('n_').replace('_', ' ')} {_option(value)}"
         for line in lines
         for name, value in line.items()
         if pd.notna(value)
     )
     return f"{words}: best on probe rows of the {len(choices)} tried" if len(choices) > 1 else words
+
+
+def _option(value: Any) -> str:
+    if isinstance(value, (bool, np.bool_)):
+        return "yes" if value else "no"
+    return value if isinstance(value, str) else format(value, "g")
 
 
 def _line(heading: str, words: str) -> str:

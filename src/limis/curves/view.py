@@ -25,12 +25,13 @@ def curve_frame(one: Explanation) -> pd.DataFrame:
     ground, here = fits.ground, fits.values[one.row]
     shown, changes = ground.shown, fits.curves(one.row)
     widths = fits.half_widths(one.row, changes)
+    own_width = np.nan if fits.has_stand_in else 0.0  # the model itself was never asked
     lines: list[dict[str, Any]] = []
     for unit, members in enumerate(ground.units.members):
         columns = [training.table.columns[j] for j in members]
         values = np.vstack([shown.values[unit], here[members]])
         cells_shown = slice(shown.starts[unit], shown.starts[unit + 1])
-        said, half = np.append(changes[cells_shown], 0.0), np.append(widths[cells_shown], 0.0)
+        said, half = np.append(changes[cells_shown], 0.0), np.append(widths[cells_shown], own_width)
         cells = [_cell(columns, training.frame, int(donor)) for donor in shown.donors[unit]]
         cells.append(_cell(columns, one.all.frame, one.row))
         own = ((values == values[-1]) | (np.isnan(values) & np.isnan(values[-1]))).all(axis=1)
