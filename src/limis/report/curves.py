@@ -42,30 +42,24 @@ class WhatIf:
 
 
 @dataclass
-class Dot:
-    """A level, or a missing number, with the ends of its interval; of a level along the way, of a number upwards."""
-
-    x: float
-    y: float
-    low: float | None
-    high: float | None
-    own: bool
-    name: str = ""
-
-
-@dataclass
 class Drawing:
-    """One curve, placed: a line and its band of a number, dots of levels; the row's own value stands out."""
+    """One curve, placed: a line and its band of a number, dots of levels; a ring is the row's own value.
+
+    Lines and dots are paths as SVG has them.
+    """
 
     column: str
     told: str  # for those who hear the drawing
-    height: float
-    outputs: list[tuple[float, str]]  # where the least and the most stand, and what they are
+    height: int
     is_levels: bool
-    ends: list[tuple[float, str, str]] = field(default_factory=list)  # of numbers: place, anchor and words
+    outputs: list[tuple[int, str]]  # where the least and the most stand, and what they are
+    own: tuple[int, int]
+    ends: list[tuple[int, str]] = field(default_factory=list)  # of numbers: the first and the last, and those missing
+    names: list[tuple[int, str, bool]] = field(default_factory=list)  # of levels: height, name, whether it is the own
     line: str = ""
     band: str = ""
-    dots: list[Dot] = field(default_factory=list)
+    whiskers: str = ""
+    dots: str = ""
 
 
 @dataclass
@@ -158,55 +152,57 @@ def _draw_number(curve: Curve, ends: tuple[float, float], told: str, say: Say) -
     assert curve.places is not None
     known = np.isfinite(curve.places)
     right = WIDTH - RIGHT - (0 if known.all() else GAP)
-    across = _scale(curve.places[known], LEFT, right)
-    up = _scale(np.array(ends), HEIGHT - BOTTOM, TOP)
-    drawing = Drawing(curve.name, told, HEIGHT, [(up(end), say(end)) for end in ends], is_levels=False)
+    across, up = _scale(curve.places[known], LEFT, right), _scale(np.array(ends), HEIGHT - BOTTOM, TOP)
     x = np.array([across(place) if np.isfinite(place) else right + GAP for place in curve.places])
     y, low, high = (np.array([up(end) for end in curve.frame[name]]) for name in ("output", "low", "high"))
+    own = (round(x[curve.own]), round(y[curve.own]))
+    drawing = Drawing(curve.name, told, HEIGHT, False, [(round(up(end)), say(end)) for end in ends], own)
     if known.any():
         drawing.line = _path(x[known], y[known])
         sure = known & np.isfinite(low) & np.isfinite(high)
         if sure.sum() > 1:
             drawing.band = _path(np.append(x[sure], x[sure][::-1]), np.append(low[sure], high[sure][::-1])) + "Z"
-        first, last = np.flatnonzero(known)[[0, -1]]
-        drawing.ends = [(LEFT, "start", curve.words[first])]
-        if last > first:
-            drawing.ends.append((right, "end", curve.words[last]))
+        first, last = np.flatnonzero(known)[[0, -1]].tolist()
+        drawing.ends = [(LEFT, curve.words[first]), (right, curve.words[last])][: 1 + (last > first)]
     for place in np.flatnonzero(~known).tolist():
-        drawing.ends.append((float(WIDTH), "end", MISSING))
-        drawing.dots.append(_dot(x[place], y[place], low[place], high[place], place == curve.own, ""))
-    if known[curve.own]:
-        drawing.dots.append(Dot(x[curve.own], y[curve.own], None, None, own=True))
+        drawing.ends.append((WIDTH, MISSING))
+        _add_dot(drawing, place == curve.own, (x[place], y[place]), (x[place], low[place]), (x[place], high[place]))
     return drawing
 
 
 def _draw_levels(curve: Curve, ends: tuple[float, float], told: str, say: Say) -> Drawing:
     order = np.argsort(-curve.frame["output"].to_numpy(), kind="stable").tolist()
     if len(order) > MOST_LEVELS:  # the ends, and the row's own
-        half = MOST_LEVELS // 2
-        order = [place for rank, place in enumerate(order)
-                 if rank < half or rank >= len(order) - half or place == curve.own]  # fmt: skip
+        inner = order[MOST_LEVELS // 2 : -(MOST_LEVELS // 2)]
+        order = [place for place in order if place not in inner or place == curve.own]
     across = _scale(np.array(ends), NAMES, WIDTH - RIGHT)
+    own = (round(across(float(curve.frame["output"][curve.own]))), TOP + LEVEL * order.index(curve.own) + LEVEL // 2)
     height = TOP + LEVEL * len(order) + BOTTOM
-    drawing = Drawing(curve.name, told, height, [(across(end), say(end)) for end in ends], is_levels=True)
+    drawing = Drawing(curve.name, told, height, True, [(round(across(end)), say(end)) for end in ends], own)
     for rank, place in enumerate(order):
-        line = curve.frame.iloc[place]
-        x, low, high = (across(line[name]) for name in ("output", "low", "high"))
-        name = shorten(curve.words[place], LETTERS)
-        drawing.dots.append(_dot(x, TOP + LEVEL * (rank + 0.5), low, high, place == curve.own, name))
+        x, low, high = (across(float(curve.frame[name][place])) for name in ("output", "low", "high"))
+        y = TOP + LEVEL * rank + LEVEL // 2
+        drawing.names.append((y + 4, shorten(curve.words[place], LETTERS), place == curve.own))
+        _add_dot(drawing, place == curve.own, (x, y), (low, y), (high, y))
     return drawing
 
 
-def _dot(x: float, y: float, low: float, high: float, own: bool, name: str) -> Dot:
-    known = bool(np.isfinite([low, high]).all())
-    return Dot(x, y, low if known else None, high if known else None, own, name)
+def _add_dot(
+    drawing: Drawing, own: bool, at: tuple[float, float], low: tuple[float, float], high: tuple[float, float]
+) -> None:
+    """A dot with its interval; the row's own value has a mark of its own, and no interval."""
+    if own:
+        return
+    drawing.dots += f"M{at[0]:.0f} {at[1]:.0f}h0"
+    if np.isfinite([*low, *high]).all():
+        drawing.whiskers += f"M{low[0]:.0f} {low[1]:.0f}L{high[0]:.0f} {high[1]:.0f}"
 
 
 def _scale(values: np.ndarray, start: float, stop: float) -> Callable[[float], float]:
     """From values to places in a drawing; all are in the middle where they are one."""
     low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 0.0)
     if not 0 < high - low < np.inf:
-        return lambda _: (start + stop) / 2
+        return lambda value: (start + stop) / 2 if np.isfinite(value) else np.nan
     return lambda value: start + (stop - start) * (value - low) / (high - low)
 
 
