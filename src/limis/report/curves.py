@@ -22,6 +22,7 @@ WIDTH, HEIGHT = 260, 132
 LEFT, RIGHT, TOP, BOTTOM = 46, 10, 10, 22
 LEVEL, NAMES, LETTERS = 17, 112, 15
 GAP = 24  # beside numbers, for missing values
+SEEN = 0.7  # how far a line may leave its way without being seen to
 
 Say = Callable[[float], str]  # an output in words
 
@@ -161,7 +162,8 @@ def _draw_number(curve: Curve, ends: tuple[float, float], told: str, say: Say) -
         drawing.line = _path(x[known], y[known])
         sure = known & np.isfinite(low) & np.isfinite(high)
         if sure.sum() > 1:
-            drawing.band = _path(np.append(x[sure], x[sure][::-1]), np.append(low[sure], high[sure][::-1])) + "Z"
+            above = _path(x[sure][::-1], high[sure][::-1])
+            drawing.band = f"{_path(x[sure], low[sure])}L{above.removeprefix('M')}Z"
         first, last = np.flatnonzero(known)[[0, -1]].tolist()
         drawing.ends = [(LEFT, curve.words[first]), (right, curve.words[last])][: 1 + (last > first)]
     for place in np.flatnonzero(~known).tolist():
@@ -207,4 +209,18 @@ def _scale(values: np.ndarray, start: float, stop: float) -> Callable[[float], f
 
 
 def _path(x: np.ndarray, y: np.ndarray) -> str:
-    return "M" + "L".join(f"{one:.0f} {other:.0f}" for one, other in zip(x, y, strict=True))
+    kept = _bends(x, y)
+    return "M" + "L".join(f"{one:.0f} {other:.0f}" for one, other in zip(x[kept], y[kept], strict=True))
+
+
+def _bends(x: np.ndarray, y: np.ndarray) -> list[int]:
+    """The points without which a line would look different: both ends, and where it leaves the way between them."""
+    if len(x) < 3:
+        return list(range(len(x)))
+    way = np.linspace(y[0], y[-1], len(y)) if x[0] == x[-1] else y[0] + (y[-1] - y[0]) * (x - x[0]) / (x[-1] - x[0])
+    off = np.abs(y - way)
+    furthest = int(off[1:-1].argmax()) + 1
+    if off[furthest] <= SEEN:
+        return [0, len(x) - 1]
+    left, right = _bends(x[: furthest + 1], y[: furthest + 1]), _bends(x[furthest:], y[furthest:])
+    return left + [furthest + place for place in right[1:]]
