@@ -12,6 +12,7 @@ from small_data import small
 import limis
 from limis import InputError, LimisExplainer
 from limis.cli.main import main
+from limis.default_model import train_default_model
 from limis.report import cards
 from limis.report.curves import _bends, curves_of, drawings, pairs_told, what_ifs
 from limis.report.words import Numbers
@@ -345,10 +346,8 @@ def test_the_command_writes_curves(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     data = small("classification")
     frame, target = data.frame, data.target
-    frame.assign(target=target).to_csv("train.csv", index=False)
     frame.head(6).to_csv("rows.csv", index=False)
-    fitted = main(["fit", "train.csv", "--target", "target", "--surrogate", "curves", "-o", "x.limis", "--quiet"])
-    assert fitted == 0
+    LimisExplainer(train_default_model(frame, target, 0), **FEW).fit(frame).save("x.limis")
     for name in ("out.parquet", "out.csv", "out.json", "out.html"):
         assert main(["explain", "x.limis", "rows.csv", "-o", name, "--quiet"]) == 0
     table = pd.read_parquet("out.parquet")
