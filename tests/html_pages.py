@@ -42,7 +42,8 @@ ELEMENTS = {
     *("h1", "h2", "h3", "p", "span", "strong", "b", "br", "a", "ul", "ol", "li", "details", "summary"),
     *("input", "label"),
     *("table", "thead", "tbody", "tr", "th", "td"),
-    *("svg", "line", "rect", "path", "circle", "text"),
+    *("figure", "figcaption"),
+    *("svg", "line", "rect", "path", "circle", "text", "desc"),
 }
 
 

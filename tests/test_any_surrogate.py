@@ -10,8 +10,8 @@ from sklearn.svm import SVR
 from sklearn.tree import DecisionTreeRegressor
 
 from limis import InputError, LimisExplainer
-from limis.cli.text import render
 from limis.errors import StoreError
+from limis.report.text import render
 
 N = 200
 

@@ -15,9 +15,9 @@ import limis
 from limis import InputError, LimisExplainer
 from limis.blackbox import BlackBox, centred, connect, softmax
 from limis.cli.main import main
-from limis.cli.text import render
 from limis.columns import show_number
 from limis.errors import BlackBoxError
+from limis.report.text import render
 
 NAMES = ["barolo", "grignolino", "barbera"]
 

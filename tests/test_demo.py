@@ -4,7 +4,7 @@ import pytest
 
 from limis.cli import demo
 from limis.cli.main import main
-from limis.cli.text import WIDTH
+from limis.report.text import WIDTH
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from limis import InputError, LimisExplainer
-from limis.cli.text import render
 from limis.columns import roundest
 from limis.datasets import make_synthetic
+from limis.report.text import render
 from limis.table import Table
 from limis.trees.fits import TreeModel
 from limis.trees.inputs import _round_borders

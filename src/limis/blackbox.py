@@ -154,6 +154,10 @@ class BlackBox:
         """Outputs as probabilities of the second class; only for classifiers."""
         return sigmoid(outputs) if self.scale == "logit" else np.asarray(outputs)
 
+    def within(self, outputs: np.ndarray) -> np.ndarray:
+        """Outputs that a local model expects, kept where they can be: probabilities between 0 and 1."""
+        return np.clip(outputs, 0.0, 1.0) if self.scale == "probability" else outputs
+
     def to_dict(self) -> dict[str, Any]:
         """Everything but the model itself, as JSON-ready data."""
         classes = None if self.classes is None else [c.item() if isinstance(c, np.generic) else c for c in self.classes]

@@ -19,6 +19,7 @@ from limis.walk import LocalFits
 
 COVERAGE = 0.95
 TOLERANCE = 0.25  # of the outputs' standard deviation
+STAND_IN = "the curves are those of a stand-in, taught on the outputs given: there was no model to ask"
 
 
 @dataclass
@@ -166,6 +167,9 @@ def fidelity_frame(
     columns["gain"] = 1 - np.divide(residual, spread, out=np.ones_like(residual), where=spread > 0)
     columns["effective_rows"] = effective
     reasons = _reasons(fits.empty, bounds, tolerance)
+    if fits.has_stand_in:
+        for found in reasons:
+            found.insert(0, STAND_IN)
     _add_out_of_range(table, values, reasons)
     columns["trusted"] = np.array([not found for found in reasons])
     columns["reasons"] = np.empty(len(reasons), dtype=object)

@@ -674,8 +674,8 @@ class LimisExplainer(BaseEstimator):
     ) -> BulkResult:
         """Explain Parquet files that may be larger than memory, with several workers, into a folder of Parquet files.
 
-        The lines are those of ``limis explain -o explained.parquet``: the columns of the row, then what is told of it;
-        of more than two classes, a line a row and class. The column ``row_number`` has the number of the row in the
+        The lines are those of ``limis explain -o explained.csv``: the columns of the row, then what is told of it; of
+        more than two classes, a line a row and class. The column ``row_number`` has the number of the row in the
         whole input, from 0, the files being taken in the order of their names. ``pandas.read_parquet`` reads the
         folder, and so do others.
 

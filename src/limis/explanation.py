@@ -160,13 +160,17 @@ class Explanations(DrawsItself):
 
     @property
     def neighbourhood_shift(self) -> pd.Series:
-        """How far the neighbourhood's level lies from the overall mean of the training rows."""
+        """How far the neighbourhood's level lies from the overall mean of the training rows; curves have none."""
+        if self.fits.has_curves:
+            raise InputError("curves stand at what the model says of the row: they have no level of a neighbourhood")
         return (self.base_values - self.training.overall_mean).rename("neighbourhood_shift")
 
     @cached_property
     def local_predictions(self) -> pd.Series:
         """What the local models say of their own rows; curves stand at what the black box says, where it is known."""
-        said = self.outputs if self.fits.has_curves and self.outputs is not None else self.fits.predictions()
+        said = self.fits.predictions()
+        if self.fits.has_curves:
+            said = self.training.black_box.within(said) if self.outputs is None else self.outputs
         return pd.Series(said, index=self.index, name="local_prediction")
 
     @cached_property
@@ -250,7 +254,9 @@ class Explanations(DrawsItself):
     def flat(self) -> pd.DataFrame:
         """The same as `to_frame`, in pandas whatever the rows came as."""
         parts: list[Any] = [] if self.outputs is None else [self.model_outputs]
-        parts += [self.local_predictions, self.base_values, self.neighbourhood_shift]
+        parts += [self.local_predictions, self.base_values]
+        if not self.fits.has_curves:
+            parts.append(self.neighbourhood_shift)
         if self.fits.has_contributions:
             parts.append(self.contributions.add_prefix("contribution: "))
         parts.append(self.fidelity.assign(reasons=self.fidelity["reasons"].map("; ".join)))
@@ -272,12 +278,20 @@ class Explanations(DrawsItself):
         )
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Explanation:
     """The explanation of one row: a view into `Explanations`."""
 
     all: Explanations
     row: int
+
+    def __str__(self) -> str:
+        from limis.report.text import render
+
+        return render(self, f"Row {self.label}").rstrip("\n")
+
+    def __repr__(self) -> str:
+        return f"<explanation of row {self.label!r}, {'' if self.trusted else 'not '}trusted>"
 
     @property
     def label(self) -> Any:
@@ -291,7 +305,10 @@ class Explanation:
 
     @property
     def contributions(self) -> pd.Series:
-        """Each original column's part in the step from the neighbourhood's mean to the local prediction."""
+        """Each original column's part in the step from the neighbourhood's mean to the local prediction.
+
+        Of curves, what is lost on average when the column alone takes the values of training rows.
+        """
         return self.all.contributions.iloc[self.row]
 
     @property
@@ -311,13 +328,13 @@ class Explanation:
 
     @property
     def base_value(self) -> float:
-        """The neighbourhood's mean output."""
+        """The neighbourhood's mean output; of curves, what the contributions leave of the prediction."""
         return float(self.all.base_values.iloc[self.row])
 
     @property
     def neighbourhood_shift(self) -> float:
         """How far the neighbourhood's mean lies from the overall mean."""
-        return self.base_value - self.all.training.overall_mean
+        return float(self.all.neighbourhood_shift.iloc[self.row])
 
     @property
     def local_prediction(self) -> float:
@@ -353,7 +370,8 @@ class Explanation:
         """What this local model says of other rows."""
         training, fits = self.all.training, self.all.fits
         moved = MovedRows(training.table, training.table.values(training.table.read(rows)))
-        return self.local_prediction + fits.changes(np.full(len(moved), self.row), moved)
+        said = self.local_prediction + fits.changes(np.full(len(moved), self.row), moved)
+        return training.black_box.within(said) if fits.has_curves else said
 
     def neighbourhood(self) -> pd.DataFrame:
         """How this neighbourhood differs from all training rows, the columns that set it apart most first."""
@@ -363,6 +381,7 @@ class Explanation:
         """What moves the local prediction away from its neighbourhood's mean, largest first.
 
         Columns that rise and fall together among the weighted rows are one reason: their parts cannot be told apart.
+        Of curves, what is lost when a column takes the values of training rows; columns that change together are one.
         """
         return local_view.reasons(self)
 
@@ -392,7 +411,8 @@ class Explanation:
     def plot(self, kind: Any = "contributions", ax: Any = None, **options: Any) -> Any:
         """Draw it with matplotlib; returns the axes, which are never shown.
 
-        ``kind`` is "contributions" (overall mean → neighbourhood → local prediction), "coefficients", "curves",
+        ``kind`` is "contributions" (overall mean → neighbourhood → local prediction; of curves, what is lost without
+        each column's value), "coefficients", "curves",
         "tree", "training_rows" or "weights"; ``options`` are those of `limis.plots`, such as ``k`` or ``against``.
         """
         from limis.plots import draw_one

@@ -10,6 +10,7 @@ import pandas as pd
 
 from limis.columns import MISSING
 from limis.curves.model import CurveFits
+from limis.curves.view import curve_dicts, pair_names
 from limis.rows import TrainingRows
 from limis.table import Table
 from limis.walk import LocalFits
@@ -109,11 +110,11 @@ def reasons(one: Explanation) -> list[Reason]:
 
 
 def _columns_together(one: Explanation) -> list[list[str]]:
-    """Columns grouped by how their parts of the prediction go together over the weighted rows."""
+    """Columns grouped by how their parts of the prediction go together over the weighted rows; of curves, the units."""
     training, fits = one.all.training, one.all.fits
     names = training.table.names
-    if isinstance(fits, CurveFits):  # of columns that determine one another, parts cannot be told apart at all
-        return [[names[j] for j in members.tolist()] for members in fits.ground.units.members]
+    if isinstance(fits, CurveFits):
+        return [[names[j] for j in members] for members in fits.ground.units.members]
     top = one.weights.iloc[:_ROWS_FOR_CORRELATION]
     if len(top) < 3 or not fits.has_coefficients:
         return [[name] for name in names]
@@ -150,7 +151,6 @@ def as_dict(one: Explanation) -> dict[str, Any]:
         **known,
         "local_prediction": one.local_prediction,
         "base_value": one.base_value,
-        "neighbourhood_shift": one.neighbourhood_shift,
         **_readings(one),
         "status": {str(name): word for name, word in one.status.items() if word},
         "fidelity": finite,
@@ -165,12 +165,14 @@ def _readings(one: Explanation) -> dict[str, Any]:
     """All that this kind of local model can be read by."""
     fits = one.all.fits
     found: dict[str, Any] = {}
+    if fits.has_curves:
+        found = {"curves": curve_dicts(one), "pairs": pair_names(one), "stand_in": fits.has_stand_in}
+    else:
+        found["neighbourhood_shift"] = one.neighbourhood_shift
     if fits.has_contributions:
         found["contributions"] = {str(name): float(value) for name, value in one.contributions.items()}
     if fits.has_rules:
         found["rules"] = [vars(rule) for rule in one.rules()]
-    if isinstance(fits, CurveFits):
-        found["curves"] = _curve_points(one, fits)
     if fits.has_coefficients:
         found["coefficients"] = [
             {"column": column, "level": level, "value": float(value)}
@@ -178,25 +180,4 @@ def _readings(one: Explanation) -> dict[str, Any]:
             if np.isfinite(value)
         ]
         found["intercept"] = float(one.all.intercepts.iloc[one.row])
-    return found
-
-
-def _curve_points(one: Explanation, fits: CurveFits) -> dict[str, list[dict[str, Any]]]:
-    """What the prediction changes by with other values of each column; values are numbers, or in words."""
-    training, shown = one.all.training, fits.ground.shown
-    changes, found = fits.curves(one.row), {}
-    for unit, members in enumerate(shown.units.members):
-        columns = [training.table.columns[j] for j in members]
-        cells = slice(shown.starts[unit], shown.starts[unit + 1])
-        if len(columns) == 1 and columns[0].kind == "number":
-            numbers = shown.values[unit][:, 0]
-            values: list[Any] = [None if np.isnan(number) else float(number) for number in numbers]
-        else:
-            values = [
-                " / ".join(column.show(training.frame, int(donor)) for column in columns)
-                for donor in shown.donors[unit]
-            ]
-        found[shown.units.names[unit]] = [
-            {"value": value, "change": float(change)} for value, change in zip(values, changes[cells], strict=True)
-        ]
     return found

@@ -74,6 +74,11 @@ class LocalFits:
         """Whether the surrogates can be read as curves, and stand at what the black box says of the row."""
         return False
 
+    @property
+    def has_stand_in(self) -> bool:
+        """Whether they tell of a stand-in, taught on given outputs, where there was no model to ask."""
+        return False
+
     def predictions(self) -> np.ndarray:
         """g at the explained rows."""
         return self.levels + self.weighted_differences().sum(axis=1)

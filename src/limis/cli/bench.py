@@ -12,11 +12,11 @@ import pandas as pd
 
 from limis.cli.options import positive
 from limis.cli.tables import check_output, replacing
-from limis.cli.text import WIDTH
 from limis.errors import InputError
 from limis.experiments import bench, growth
 from limis.experiments.cache import machine
 from limis.experiments.tree_speed import Size, measure_trees
+from limis.report.text import WIDTH
 
 EXAMPLES = """\
 examples:

@@ -16,11 +16,11 @@ from limis.askers import with_categories
 from limis.cli.options import positive, seed
 from limis.cli.summary import quality_lines
 from limis.cli.tables import check_output, write_explanations
-from limis.cli.text import WIDTH, render
 from limis.datasets import load_adult
 from limis.default_model import read_target, train_default_model
 from limis.errors import InputError
 from limis.explainer import LimisExplainer
+from limis.report.text import WIDTH, render
 
 TRAINING_ROWS = 32_561  # the training part as first published; the others are its test part
 

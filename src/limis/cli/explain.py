@@ -8,11 +8,11 @@ from limis.class_explanations import ClassExplanations
 from limis.cli.opening import add_arguments, features_of, load_explainer, open_explainer
 from limis.cli.options import positive
 from limis.cli.tables import WRITABLE, check_names, take_column, write_explanations
-from limis.cli.text import render
 from limis.errors import InputError
 from limis.explainer import LimisExplainer
 from limis.explanation import Explanations
 from limis.lines import line_names
+from limis.report.text import render
 from limis.table_files import check_input, read_table
 
 # Fewer rows than this are explained before a progress bar could be read.
@@ -25,21 +25,24 @@ Without -o, each explanation is printed as text. With -o, the extension names th
 
   .csv, .parquet  one line a row, in the rows' order: first all columns of ROWS as they are (so
                   that ids stay), then model_output (absent when no model could be asked),
-                  local_prediction, base_value, neighbourhood_shift, a "contribution: COLUMN"
-                  each, and how far to trust it: error, neighbourhood_error, change_error_bound,
-                  gain, effective_rows, trusted (true or false) and reasons (why not);
-                  fixed_here and unknown_here list the columns whose contribution of about zero
-                  does not mean that they have no effect
-  .json           a list of objects, one a row, with contributions, the points of curves (of
-                  ridges coefficients, of trees rules) and the closest training rows
+                  local_prediction, base_value, neighbourhood_shift (not of curves), a
+                  "contribution: COLUMN" each, and how far to trust it: error,
+                  neighbourhood_error, change_error_bound, gain, effective_rows, trusted (true
+                  or false) and reasons (why not); fixed_here and unknown_here list the columns
+                  whose contribution of about zero does not mean that they have no effect;
+                  of curves, .parquet has these too, as lists, and the pairs of columns
+  .json           a list of objects, one a row, with its curves (column, then value, output, low,
+                  high and own for each value) or coefficients, and the closest training rows
   .html           a page to read, which needs no network
 
-base_value plus all contributions is local_prediction. Rows are counted from 0. Where the model has
+base_value plus all contributions is local_prediction. Of curves a contribution is what would be lost,
+on average, if the column alone had the values of training rows, and base_value is what they leave;
+error is that of what is expected without asking about the row. Rows are counted from 0. Where the model has
 more than two classes, .csv and .parquet have a line a row and class, with "class", "predicted" and
 "probability" before the rest, and text and .html tell of the predicted class.
 
 A folder of Parquet files, or one file with --workers or --cluster, is explained in parts, and may be
-larger than memory. -o then names a folder, which gets files like a .parquet above, part-000000.parquet
+larger than memory. -o then names a folder, which gets files like a .csv above, part-000000.parquet
 and so on, with the number of each row in the whole input, from 0, in row_number. Run the same again
 after a stop or a crash: what is finished is kept, and no row is lost or told twice.
 """

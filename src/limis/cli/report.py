@@ -32,8 +32,8 @@ Write a report about the model's predictions for the rows of a table, with an ex
   which columns weigh over all rows, and in which groups
   what to look at: sensitive columns that carry weight, groups in which local models or the model
   itself do worse, groups that more training rows would help
-  every row: the reasons, how far to trust them, the training rows they rest on, the coefficients
-  of a ridge or the tree and, with --suggest, what would change the prediction
+  every row: the reasons, how far to trust them, the training rows they rest on, the curves, the
+  coefficients or the tree and, with --suggest, what would change the prediction
 
 Groups are made by the columns named with --by, else by the sensitive columns and those that weigh
 most, if there are at least 20 rows. Rows are counted from 0, unless --id names them.

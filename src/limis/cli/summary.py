@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from limis.cli.text import explained
 from limis.default_model import read_target
 from limis.explainer import LimisExplainer
+from limis.report.text import explained
 from limis.report.words import count
 
 
@@ -82,7 +82,7 @@ def _chosen(choices: pd.DataFrame) -> str:
     best = choices[choices["chosen"]]
     lines = best.drop(columns=[name for name in numbers if name in best]).to_dict("records")
     words = ", ".join(
-        f"{str(name).removeprefix('n_').replace('_', ' ')} {_worded(value)}"
+        f"{str(name).removeprefix('n_').replace('_', ' ')} {_option(value)}"
         for line in lines
         for name, value in line.items()
         if pd.notna(value)
@@ -90,7 +90,7 @@ def _chosen(choices: pd.DataFrame) -> str:
     return f"{words}: best on probe rows of the {len(choices)} tried" if len(choices) > 1 else words
 
 
-def _worded(value: Any) -> str:
+def _option(value: Any) -> str:
     if isinstance(value, (bool, np.bool_)):
         return "yes" if value else "no"
     return value if isinstance(value, str) else format(value, "g")

@@ -12,7 +12,7 @@ import pandas as pd
 from limis.class_explanations import ClassExplanations
 from limis.errors import InputError
 from limis.explanation import Explanations
-from limis.lines import explained_lines
+from limis.lines import explained_lines, with_curves
 
 WRITABLE = (".parquet", ".csv", ".json", ".html")
 
@@ -69,7 +69,7 @@ def write_explanations(found: Explanations | ClassExplanations, rows: pd.DataFra
             if extension == ".csv":
                 table.to_csv(unfinished, index=False)
             else:
-                table.to_parquet(unfinished, index=False)
+                with_curves(table, found).to_parquet(unfinished, index=False)
 
 
 @contextmanager

@@ -105,6 +105,7 @@ class CurveGround(Shared):
     pairs: np.ndarray  # (pairs, 2) units whose joint changes are more than the sum of single ones
     shown: Grids  # the values at which curves are shown
     reference: np.ndarray  # (reference rows, columns) training rows by which contributions are counted
+    stand_in: bool = False  # whether there was no model to ask, and the taught model is what is explained
 
     @cached_property
     def reference_cells(self) -> np.ndarray:
@@ -196,6 +197,11 @@ class CurveFits(LocalFits):
     def has_curves(self) -> bool:
         """A curve a unit."""
         return True
+
+    @property
+    def has_stand_in(self) -> bool:
+        """Where there was no model to ask at fit."""
+        return self.ground.stand_in
 
     def predictions(self) -> np.ndarray:
         """What is expected of the rows where the black box was not asked about them."""

@@ -11,9 +11,11 @@ import pandas as pd
 from limis.columns import Column
 from limis.curves.model import CurveFits
 from limis.errors import InputError
+from limis.kinds import is_missing, plain
+from limis.perturb import MovedRows
 
 if TYPE_CHECKING:
-    from limis.explanation import Explanations
+    from limis.explanation import Explanation, Explanations
 
 
 def curve_frame(found: Explanations, rows: Sequence[int] | np.ndarray) -> pd.DataFrame:
@@ -28,6 +30,8 @@ def curve_frame(found: Explanations, rows: Sequence[int] | np.ndarray) -> pd.Dat
     ground, own_values, own_frame = fits.ground, fits.values[rows], found.frame.iloc[rows]
     shown, changes = ground.shown, fits.curves(rows)
     widths = fits.half_widths(rows, changes)
+    own_width = np.nan if fits.has_stand_in else 0.0  # the model itself was never asked
+    within = found.training.black_box.within
     parts: list[tuple[np.ndarray, ...]] = []  # of each unit: kept, cells, change, half, own; (rows, values) each
     for unit, members in enumerate(ground.units.members):
         columns = [found.training.table.columns[j] for j in members]
@@ -39,7 +43,7 @@ def curve_frame(found: Explanations, rows: Sequence[int] | np.ndarray) -> pd.Dat
             _beside(~is_own, np.ones(len(rows), dtype=bool)),
             _beside(told, _cells(columns, own_frame)),
             _beside(changes[:, cells], np.zeros(len(rows))),
-            _beside(widths[:, cells], np.zeros(len(rows))),
+            _beside(widths[:, cells], np.full(len(rows), own_width)),
             _beside(np.zeros_like(is_own), np.ones(len(rows), dtype=bool)),
         )
         if not columns[0].is_category:
@@ -50,16 +54,18 @@ def curve_frame(found: Explanations, rows: Sequence[int] | np.ndarray) -> pd.Dat
     kept, values, change, half, own = (np.concatenate(held, axis=1) for held in zip(*parts, strict=True))
     names = np.repeat(np.array(ground.units.names, dtype=object), shown.sizes + 1)
     labels, row = found.index[rows], np.nonzero(kept)[0]
-    output = found.local_predictions.to_numpy()[rows][row] + change[kept]
+    start = found.local_predictions.to_numpy()[rows][row]
+    beyond, half = start + change[kept], half[kept]
+    output = within(beyond)
     return pd.DataFrame(
         {
             "row": (labels.to_flat_index() if isinstance(labels, pd.MultiIndex) else labels)[row],
             "column": np.tile(names, (len(rows), 1))[kept],
             "value": values[kept].tolist(),  # numbers alone become a column of numbers
             "output": output,
-            "low": output - half[kept],
-            "high": output + half[kept],
-            "change": change[kept],
+            "low": within(beyond - half),
+            "high": within(beyond + half),
+            "change": change[kept] + (output - beyond),  # nothing, unless the output was kept within its range
             "own": own[kept],
         }
     )
@@ -85,3 +91,42 @@ def _cells(columns: list[Column], frame: pd.DataFrame) -> np.ndarray:
     found = np.empty(len(cells), dtype=object)
     found[:] = cells
     return found
+
+
+def pair_names(one: Explanation) -> list[list[str]]:
+    """The pairs of columns whose joint effect the local model carries."""
+    ground = cast(CurveFits, one.all.fits).ground
+    return [[ground.units.names[unit] for unit in pair] for pair in ground.pairs.tolist()]
+
+
+def joint_effects(one: Explanation) -> list[float]:
+    """Of each pair, what it adds on average to the two curves, in size, where both take a training row's values."""
+    fits = cast(CurveFits, one.all.fits)
+    reference = fits.ground.reference
+    moved = MovedRows(fits.ground.table, reference)
+    _, by_pair = fits.parts(np.full(len(reference), one.row), moved)
+    return np.abs(by_pair).mean(axis=0).tolist()
+
+
+def curve_dicts(one: Explanation) -> list[dict[str, Any]]:
+    """All curves as JSON-ready data: a column, and what would be said with each of its values."""
+    found = curve_frame(one.all, [one.row]).groupby("column", sort=False)
+    return [{"column": str(name), "values": _values(curve)} for name, curve in found]
+
+
+def _values(curve: pd.DataFrame) -> list[dict[str, Any]]:
+    parts = (curve[name].tolist() for name in ("value", "output", "low", "high", "own"))
+    return [
+        {
+            "value": None if is_missing(value) else plain(value),
+            "output": output,
+            "low": _known(low),
+            "high": _known(high),
+            "own": own,
+        }
+        for value, output, low, high, own in zip(*parts, strict=True)
+    ]
+
+
+def _known(end: float) -> float | None:
+    return end if np.isfinite(end) else None

@@ -1,6 +1,6 @@
 """One explanation as a waterfall: overall mean → rows like this one → reasons → local prediction.
 
-Of curves, what columns do together stands in the place of rows like this one.
+Of curves, bars side by side: what is lost without each column's value is no sum.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 def plot_contributions(explanation: Explanation, ax: Axes | None = None) -> Axes:
     """Draw how a local prediction comes about, with the black box's value as a dashed line.
 
+    Of curves, draw what would be lost, on average, if each column alone had the values of training rows.
+
     Parameters
     ----------
     explanation : Explanation
@@ -44,6 +46,8 @@ def plot_contributions(explanation: Explanation, ax: Axes | None = None) -> Axes
     """
     explanation = one_row(explanation, "plot_contributions")
     numbers = Numbers.of(explanation.all.training)
+    if explanation.all.fits.has_curves:
+        return _draw_losses(explanation, numbers, ax)
     names, starts, changes, texts = _steps(explanation, numbers)
     ax = axes_or_new(ax, 8, 1.2 + 0.36 * len(names))
     _draw_steps(ax, starts, changes, texts)
@@ -62,12 +66,34 @@ def plot_contributions(explanation: Explanation, ax: Axes | None = None) -> Axes
     return ax
 
 
+def _draw_losses(one: Explanation, numbers: Numbers, ax: Axes | None) -> Axes:
+    shown, _ = shown_reasons(one)
+    ax = axes_or_new(ax, 8, 1.4 + 0.36 * len(shown))
+    ax.axvline(0, color=LEVEL, linewidth=0.8, zorder=0)
+    for place, reason in enumerate(shown):
+        colour = RAISES if reason.contribution >= 0 else LOWERS
+        face = colour if reason.contribution >= 0 else "none"
+        ax.barh(place, reason.contribution, height=0.6, edgecolor=colour, facecolor=face)
+        words = numbers.signed(reason.contribution)
+        ax.text(1.02, place, words, transform=ax.get_yaxis_transform(), va="center", ha="left")
+    reach = max([abs(reason.contribution) for reason in shown] or [0.0])
+    ax.set_xlim(-1.08 * (reach or 1.0), 1.08 * (reach or 1.0))
+    names = [plain(shorten_condition(reason.words, reason.columns[0], LONGEST_NAME)) for reason in shown]
+    ax.set_yticks(range(len(names)), names)
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    ax.set_xlabel(f"lost if the column alone had training rows' values: {scale_words(one.all)}")
+    at = "model" if one.all.outputs is not None else "expected"
+    ax.set_title(f"{row_name(one)}: {at} {numbers.show(one.local_prediction)}", loc="left")
+    only_floor(ax)
+    return ax
+
+
 def _steps(one: Explanation, numbers: Numbers) -> tuple[list[str], list[float], list[float], list[str]]:
     """The name of each line, where its bar starts, how far it goes and that in words; a level goes nowhere."""
     overall = one.all.training.overall_mean
     shown, rest = shown_reasons(one)
     lines = [*shown, *([rest] if rest else [])]
-    names = ["all training rows", "columns together" if one.all.fits.has_curves else "rows like this one"]
+    names = ["all training rows", "rows like this one"]
     starts, changes = [overall, overall], [0.0, one.neighbourhood_shift]
     texts = [numbers.show(overall), numbers.signed(one.neighbourhood_shift)]
     at = one.base_value

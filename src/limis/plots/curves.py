@@ -23,7 +23,7 @@ def plot_curves(explanation: Explanation, ax: Axes | None = None, *, column: str
     """Draw what the model would say of a row with other values of its columns, one changed at a time.
 
     Numbers are lines with a mark at the values that were looked at; categories are marks beside their levels. A ring
-    is the row as it is.
+    is the row as it is; intervals that hold for 95% of changes are shaded, or lines through the marks.
 
     Parameters
     ----------
@@ -84,6 +84,8 @@ def _draw(one: Explanation, curve: pd.DataFrame, ax: Axes) -> None:
     if is_number:
         places = pd.to_numeric(curve["value"], errors="coerce").to_numpy(dtype=float)
         missing = np.isnan(places)
+        known = curve[~missing]
+        ax.fill_between(places[~missing], known["low"], known["high"], color=RAISES, alpha=0.15, linewidth=0)
         ax.plot(places[~missing], curve["output"][~missing], color=RAISES, marker=".", markersize=4, linewidth=1.2)
         if missing.any():  # beside the numbers
             width = np.ptp(places[~missing]) if (~missing).any() else 1.0
@@ -98,6 +100,7 @@ def _draw(one: Explanation, curve: pd.DataFrame, ax: Axes) -> None:
             inner = kept.iloc[MOST_LEVELS // 2 : -(MOST_LEVELS // 2)]
             kept = kept.drop(inner.index[~inner["own"].to_numpy()])
         curve, places = kept, np.arange(len(kept), dtype=float)
+        ax.vlines(places, curve["low"], curve["high"], color=RAISES, linewidth=1.2)
         ax.plot(places, curve["output"], color=RAISES, marker="o", markersize=4, linestyle="none")
         words = [plain(str(value), LONGEST_LEVEL) for value in curve["value"]]
         ax.set_xticks(places, words, rotation=35, ha="right", fontsize="x-small")

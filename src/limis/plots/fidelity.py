@@ -16,11 +16,10 @@ if TYPE_CHECKING:
 
 
 def plot_fidelity(explanations: Explanations, ax: Axes | None = None) -> Axes:
-    """Draw what the local models say of their rows against what the black box says.
+    """Draw what the local models say of their rows against what the black box says; of curves, without asking it.
 
     Trusted explanations are full discs, others crosses. On the diagonal both say the same, which does not yet mean that
-    an explanation holds when a column changes: that is what `trusted` is about. Curves stand at what the black box says
-    of a row, so of them it is drawn what would be expected without asking it.
+    an explanation holds when a column changes: that is what `trusted` is about.
 
     Parameters
     ----------

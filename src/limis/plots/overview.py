@@ -36,7 +36,8 @@ def plot_global(explanations: Explanations, ax: Axes | None = None, kind: Kind =
     """Draw what each original column contributes over many rows, the largest on average first.
 
     Contributions lead from the level of each row's neighbourhood to its local prediction: how the neighbourhoods
-    differ from one another is not in them.
+    differ from one another is not in them. Of curves they are what would be lost if the column alone had the values of
+    training rows.
 
     Parameters
     ----------

@@ -56,7 +56,7 @@ def plot_subgroups(found: Subgroups, ax: Axes | None = None) -> Axes:
     >>> from limis import LimisExplainer
     >>> from limis.subgroups import subgroups
     >>> X = pd.DataFrame(np.random.default_rng(0).random((120, 2)), columns=["a", "b"])
-    >>> explained = LimisExplainer(lambda rows: rows["a"], surrogate="ridge", weighting="forest").fit(X).explain(X[:20])
+    >>> explained = LimisExplainer(lambda rows: rows["a"], weighting="forest").fit(X).explain(X[:20])
     >>> ax = subgroups(explained, "b").plot()
     >>> [label.get_text() for label in ax.get_xticklabels()]
     ['a', 'b']

@@ -66,5 +66,6 @@ def _local_models(found: Explanations) -> str:
     if found.fits.has_rules:
         return "a shallow tree for each row"
     if found.fits.has_curves:
-        return "response curves for each row"
+        of_what = ", of a stand-in for the model" if found.fits.has_stand_in else ""
+        return f"response curves for each row{of_what}"
     return "a linear model for each row" if found.fits.has_coefficients else "a small model for each row"

@@ -10,6 +10,7 @@ from limis.blackbox import BlackBox
 from limis.columns import MISSING
 from limis.explanation import Explanation, Explanations
 from limis.local_view import FIXED, UNKNOWN_HERE
+from limis.report import curves
 from limis.report.chart import Bar, bars, shown_reasons
 from limis.report.effects import Effect, effects
 from limis.report.suggested import Suggested, suggested
@@ -52,6 +53,27 @@ class Apart:
 
 
 @dataclass
+class Steps:
+    """From the mean of all training rows to rows like this one, and from there to this row."""
+
+    neighbourhood: Amount | None  # None: no training row had weight
+    shift: str
+    apart: list[Apart]
+    own: str
+
+
+@dataclass
+class Curves:
+    """What other values would lead to."""
+
+    drawings: list[curves.Drawing]
+    what_ifs: list[curves.WhatIf]
+    pairs: list[tuple[str, str, str]]  # two columns, and how much they do beyond their curves
+    stand_in: bool
+    units: str  # of what is lost without a value
+
+
+@dataclass
 class Line:
     """A row of the table of training rows, by its label; ``differs`` marks the values unlike the explained row's."""
 
@@ -73,13 +95,10 @@ class Card:
     local: Amount
     miss: str | None
     overall: Amount
-    neighbourhood: Amount | None  # None: no training row had weight
-    shift: str
-    apart: list[Apart]
-    curves: bool  # counted from what columns do together, not from the level of the neighbourhood
-    own_step: str
+    steps: Steps | None  # None: of curves
     bars: list[Bar]
     tree: Drawing | None
+    curves: Curves | None
     effects: list[Effect]
     suggested: Suggested | None  # None: nothing was searched
     notes: list[Note]
@@ -110,10 +129,10 @@ def amount(found: Explanations, numbers: Numbers, output: float) -> Amount:
 def card(one: Explanation, numbers: Numbers, suggestions: RowSuggestions | None = None) -> Card:
     """Everything the card of one explanation says, with what would change the prediction where that is known."""
     found, fidelity = one.all, one.fidelity
-    empty = bool(found.fits.empty[one.row])
     shown, rest = shown_reasons(one) if found.fits.has_contributions else ([], None)
+    if found.fits.has_curves:  # what is lost without single columns is no sum
+        rest = None
     bound = float(fidelity.get("change_error_bound", np.inf))
-    curves = found.fits.has_curves  # which stand at what the black box says of the row
     columns = [name for reason in shown for name in reason.columns][:TABLE_COLUMNS]
     lines = training_lines(one, columns, numbers, TOP_ROWS)
     return Card(
@@ -122,15 +141,12 @@ def card(one: Explanation, numbers: Numbers, suggestions: RowSuggestions | None 
         trusted=one.trusted,
         model=_model_amount(one, numbers),
         local=amount(found, numbers, one.local_prediction),
-        miss=None if found.outputs is None or curves else numbers.show(float(fidelity["error"])),
+        miss=None if found.outputs is None else numbers.show(float(fidelity["error"])),
         overall=amount(found, numbers, found.training.overall_mean),
-        neighbourhood=None if empty else amount(found, numbers, one.base_value),
-        shift=numbers.signed(one.neighbourhood_shift),
-        apart=[] if empty else _apart(one),
-        curves=curves,
-        own_step=numbers.signed(one.local_prediction - one.base_value),
+        steps=None if found.fits.has_curves else _steps(one, numbers),
         bars=bars(shown, rest, numbers, SMALL_BAR * found.training.output_deviation),
         tree=draw(one, numbers) if found.fits.has_rules else None,
+        curves=_curves(one, numbers) if found.fits.has_curves else None,
         effects=effects(one, numbers),
         suggested=None if suggestions is None else suggested(suggestions),
         notes=[] if found.fits.has_rules else _notes(one),
@@ -160,6 +176,32 @@ def _model_amount(one: Explanation, numbers: Numbers) -> Amount | None:
     if found.chances is not None:
         return Amount(numbers.show(one.model_output), percent(float(found.chances[one.row])))
     return amount(found, numbers, one.model_output)
+
+
+def _steps(one: Explanation, numbers: Numbers) -> Steps:
+    found = one.all
+    empty = bool(found.fits.empty[one.row])
+    return Steps(
+        neighbourhood=None if empty else amount(found, numbers, one.base_value),
+        shift=numbers.signed(one.neighbourhood_shift),
+        apart=[] if empty else _apart(one),
+        own=numbers.signed(one.local_prediction - one.base_value),
+    )
+
+
+def _curves(one: Explanation, numbers: Numbers) -> Curves:
+    def say(output: float) -> str:
+        said = amount(one.all, numbers, output)
+        return said.probability or said.number
+
+    own, scale = curves.curves_of(one), one.all.training.black_box.scale
+    return Curves(
+        curves.drawings(own, one.reasons(), numbers, say),
+        curves.what_ifs(own, numbers, say),
+        curves.pairs_told(one, numbers),
+        one.all.fits.has_stand_in,
+        {"logit": "in logits", "centred": "in log-probabilities"}.get(scale, ""),
+    )
 
 
 def _apart(one: Explanation) -> list[Apart]:

@@ -1,4 +1,4 @@
-"""The coefficients or curves of a local model as a reader can use them: what other values of a column would add."""
+"""The coefficients of a local model as a reader can use them: what other values of a column would add."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from limis.columns import UNKNOWN, Column, show_duration, show_number
-from limis.curves.model import CurveFits
 from limis.explanation import Explanation
 from limis.report.words import Numbers, count, is_zero
 
@@ -29,10 +28,8 @@ class Effect:
 def effects(one: Explanation, numbers: Numbers) -> list[Effect]:
     """The columns that could move the local prediction most, first.
 
-    Those that would not visibly move it are left out. Local models without coefficients or curves have none.
+    Those that would not visibly move it are left out. Local models without coefficients have none.
     """
-    if isinstance(one.all.fits, CurveFits):
-        return _leading(_of_curves(one, one.all.fits, numbers))
     if not one.all.fits.has_coefficients:
         return []
     training = one.all.training
@@ -48,36 +45,7 @@ def effects(one: Explanation, numbers: Numbers) -> list[Effect]:
             size, adds = _of_number(column, slopes[own], value, deviation, numbers)
         if adds:
             found.append(Effect(column.name, one.values[column.name], adds, size))
-    return _leading(found)
-
-
-def _leading(found: list[Effect]) -> list[Effect]:
     return sorted(found, key=lambda effect: -effect.size)[:MOST_COLUMNS]
-
-
-def _of_curves(one: Explanation, fits: CurveFits, numbers: Numbers) -> list[Effect]:
-    """What each curve says of other values: of a number where it is lowest and highest, of levels those far away."""
-    training, shown, units = one.all.training, fits.ground.shown, fits.ground.units
-    changes, found = fits.curves(one.row), []
-    for unit, members in enumerate(units.members):
-        columns = [training.table.columns[j] for j in members]
-        own = changes[shown.starts[unit] : shown.starts[unit + 1]]
-        if not len(own):
-            continue
-        far = np.argsort(-np.abs(own), kind="stable")[:MOST_LEVELS]
-        ends = np.unique([own.argmin(), own.argmax()])
-        chosen = far if columns[0].is_category else ends[np.argsort(-np.abs(own[ends]), kind="stable")]
-        place = "with" if columns[0].is_category else "at"
-        told = []
-        for cell in chosen.tolist():
-            value = " / ".join(column.show(training.frame, int(shown.donors[unit][cell])) for column in columns)
-            amount = numbers.signed(own[cell])
-            if not is_zero(amount):
-                told.append(f"{amount} {place} {value}")
-        if told:
-            values = " / ".join(one.values[column.name] for column in columns)
-            found.append(Effect(units.names[unit], values, told, float(np.ptp(np.append(own, 0.0)))))
-    return found
 
 
 def _of_number(

@@ -15,8 +15,8 @@ class Entry:
     """One row in the table, and where it stands when rows are sorted."""
 
     card: Card
-    # The level of rows like it (of curves, what columns do together) and its own largest reason, the larger first, with
-    # what they add; or its way in a tree.
+    # The level of rows like it and its own largest reason, the larger first, with what they add; or its way in a tree,
+    # or the two values that do most.
     reasons: list[tuple[str, str]]
     change: str  # the first confirmed suggestion
     by_output: int
@@ -26,13 +26,14 @@ class Entry:
 
 def entries(shown: list[Explanation], cards: list[Card]) -> list[Entry]:
     """A line a card, in the cards' order."""
-    local = np.array([one.local_prediction for one in shown])
+    # What is said without asking about the row: curves stand at what the black box says of it.
+    expected = {id(one.all): one.all.fits.predictions() for one in shown}
+    local = np.array([expected[id(one.all)][one.row] for one in shown])
     asked = bool(shown) and shown[0].all.outputs is not None
     outputs = np.array([one.model_output for one in shown]) if asked else local
     bounds = [float(one.fidelity.get("change_error_bound", np.inf)) for one in shown]
     doubts = np.array([(not one.trusted, bound) for one, bound in zip(shown, bounds, strict=True)]).reshape(-1, 2)
-    errors = np.array([float(one.fidelity["error"]) for one in shown]) if asked else np.zeros(len(shown))
-    places = [_places(-outputs), _places(-doubts[:, 1], -doubts[:, 0]), _places(-errors)]
+    places = [_places(-outputs), _places(-doubts[:, 1], -doubts[:, 0]), _places(-np.abs(outputs - local))]
     return [
         Entry(card, _reasons(one, card), _change(card), *(int(own[place]) for own in places))
         for place, (one, card) in enumerate(zip(shown, cards, strict=True))
@@ -48,11 +49,11 @@ def _reasons(one: Explanation, card: Card) -> list[tuple[str, str]]:
     if card.tree is not None:
         way = next(rule.conditions for rule in one.rules() if rule.holds)
         return [(" and ".join(way) or "always", "")]
-    own = [(card.bars[0].words, card.bars[0].value)] if card.bars else []
-    if card.neighbourhood is None:
+    own = [(bar.words, bar.value) for bar in card.bars[: 2 if card.steps is None else 1]]
+    if card.steps is None or card.steps.neighbourhood is None:
         return own
-    alike = "rows like it" + (f" ({card.apart[0].here})" if card.apart else "")
-    level = ("columns together" if card.curves else alike, card.shift)
+    apart = card.steps.apart
+    level = ("rows like it" + (f" ({apart[0].here})" if apart else ""), card.steps.shift)
     larger = not own or abs(one.neighbourhood_shift) >= one.contributions.abs().max()
     return [level, *own] if larger else [*own, level]
 

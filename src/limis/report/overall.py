@@ -23,7 +23,6 @@ class Fidelity:
 
     trusted: int
     rows: int
-    curves: bool  # errors at the rows are then of what is expected without asking the black box
     error: str | None  # mean, at the rows; None: the black box was not asked
     worst: str | None
     spread: str  # of the outputs over the training rows, to compare errors with
@@ -32,7 +31,7 @@ class Fidelity:
     holds_for: str  # the rows whose values a column may take, for the bounds to hold
     tolerance: str
     beyond: int  # explanations whose bound is above the tolerance
-    effective_rows: str | None  # None: no training row has weight for the middle one
+    effective_rows: str
 
 
 @dataclass
@@ -53,8 +52,7 @@ class Weights:
     columns: list[ColumnWeight]
     others: int  # columns that weigh less and are not told of
     measure: Measure
-    level: str  # mean distance from the overall mean to where contributions are counted from
-    curves: bool
+    level: str | None  # mean distance from the overall mean to the level of rows alike; None: of curves
 
 
 def fidelity(shown: list[Explanation]) -> Fidelity:
@@ -66,11 +64,9 @@ def fidelity(shown: list[Explanation]) -> Fidelity:
     bounds = np.array([one.fidelity.get("change_error_bound", np.inf) for one in shown])
     bound = float(np.median(bounds))
     tolerances = np.array([one.all.tolerance for one in shown])
-    effective = float(np.median([one.fidelity["effective_rows"] for one in shown]))
     return Fidelity(
         trusted=sum(one.trusted for one in shown),
         rows=len(shown),
-        curves=found.fits.has_curves,
         error=numbers.show(float(errors.mean())) if asked else None,
         worst=numbers.show(float(errors.max())) if asked else None,
         spread=numbers.show(found.training.output_deviation),
@@ -79,20 +75,18 @@ def fidelity(shown: list[Explanation]) -> Fidelity:
         holds_for="" if found.bound is None else found.bound.holds_for,
         tolerance=numbers.show(float(np.median(tolerances))),
         beyond=int((bounds > tolerances).sum()),
-        effective_rows=count(round(effective), "row", "rows") if effective > 0 else None,
+        effective_rows=count(round(float(np.median([one.fidelity["effective_rows"] for one in shown]))), "row", "rows"),
     )
 
 
 def _share(shown: list[Explanation]) -> str | None:
-    """How much of the differences between rows local models account for; None where that says little.
-
-    Of curves, which stand at what the black box says, by what would be expected of the rows without asking it.
-    """
+    """How much of the differences between rows local predictions account for; None where that says little."""
     said = np.array([one.model_output for one in shown])
     if len(shown) < FEWEST_FOR_NSE or np.ptp(said) == 0:
         return None
-    missed = np.array([float(one.fidelity["error"]) for one in shown])
-    return f"{nse(said, said - missed):.3f}"
+    # Not the local predictions: curves stand at what the black box says of the row.
+    expected = {id(one.all): one.all.fits.predictions() for one in shown}
+    return f"{nse(said, np.array([expected[id(one.all)][one.row] for one in shown])):.3f}"
 
 
 def weights(shown: list[Explanation]) -> Weights | None:
@@ -117,5 +111,7 @@ def weights(shown: list[Explanation]) -> Weights | None:
         )
         for j in order[:MOST_COLUMNS]
     ]
-    level = numbers.show(float(np.mean([abs(one.neighbourhood_shift) for one in shown])))
-    return Weights(columns, len(weight) - len(columns), measure, level, found.fits.has_curves)
+    level = None
+    if not found.fits.has_curves:
+        level = numbers.show(float(np.mean([abs(one.neighbourhood_shift) for one in shown])))
+    return Weights(columns, len(weight) - len(columns), measure, level)

@@ -174,7 +174,8 @@ def _render(template: str, explanations: Explained, **more: Any) -> str:
             classes=class_names(box),
             is_labels=box.is_classifier and box.reads == "values",
             trees=first.fits.has_rules,
-            curves=first.fits.has_curves,
+            with_curves=first.fits.has_curves,
+            stand_in=first.fits.has_stand_in,
             **more,
         )
     )

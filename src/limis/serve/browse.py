@@ -56,8 +56,8 @@ def make_browsing(site: Site) -> APIRouter:
         table, query = table_of(key), request.query_params
         by, sensitive = query.get("by", ""), query.getlist("sensitive")
         label = query.get("class", "") or (site.classes[-1] if site.classes else "")
-        usual = "coefficients" if desk.explainer.surrogate == "ridge" else "contributions"
-        measure = query.get("measure", "") or usual
+        has_coefficients = desk.explainer.surrogate == "ridge"
+        measure = query.get("measure", "") or ("coefficients" if has_coefficients else "contributions")
         view = None
         if by:
             part = table.features.iloc[:: -(-len(table) // MOST_ROWS)]
@@ -69,6 +69,7 @@ def make_browsing(site: Site) -> APIRouter:
             view=view,
             by=by,
             measure=measure,
+            has_coefficients=has_coefficients,
             label=label,
             sensitive=sensitive,
             several=site.several,

@@ -95,14 +95,17 @@ def compare(found: Explained, changed: pd.DataFrame) -> Comparison:
     part = what_if.part
     teller = Teller.of(part.training)
     lines = _black_box(what_if, teller)
+    with_curves = part.fits.has_curves
     lines.append(
         (
-            "This row’s local model foresees",
+            f"This row’s {'curves foresee' if with_curves else 'local model foresees'}",
             teller.output(what_if.own.local_prediction),
             teller.output(what_if.foreseen),
         )
     )
-    lines.append(("The changed row’s own local model says", "", teller.output(float(part.local_predictions.iloc[1]))))
+    if not with_curves:  # which stand at what the black box says of the changed row
+        own = teller.output(float(part.local_predictions.iloc[1]))
+        lines.append(("The changed row’s own local model says", "", own))
     changes = [
         (column.name, *column.show_apart(part.frame, 0, part.frame, 1))
         for j, column in enumerate(part.training.table.columns)

@@ -75,19 +75,29 @@ class Prediction(BaseModel):
     probability: float
 
 
-class CurvePoint(BaseModel):
-    """A point of a response curve: another value of the column, and what it changes the output by."""
-
-    value: float | str | None
-    change: float
-
-
 class Coefficient(BaseModel):
     """A coefficient of a local model: of a number, of a jump in it, or of a level."""
 
     column: str
     level: str | None
     value: float
+
+
+class CurveValue(BaseModel):
+    """What the model would say if a column had another value, with the ends of an interval where they are known."""
+
+    value: Any = Field(description="null where missing")
+    output: float | None
+    low: float | None
+    high: float | None
+    own: bool = Field(description="whether it is the row's own value")
+
+
+class Curve(BaseModel):
+    """What the model would say with other values of one column, or of columns that change together."""
+
+    column: str
+    values: list[CurveValue]
 
 
 class TrainingRow(BaseModel):
@@ -107,12 +117,24 @@ class Answer(BaseModel):
     model_output: float | None = Field(None, description="the black box's output, on the scale that is explained")
     local_prediction: float | None = Field(None, description="what the row's local model says")
     base_value: float | None = Field(
-        None, description="where contributions start: the level of rows like this one; of curves, what they leave"
+        None,
+        description="the level of rows like this one, from which contributions start; of curves, what they leave of "
+        "the prediction",
     )
-    neighbourhood_shift: float | None = Field(None, description="that, less the mean of all training rows")
-    contributions: dict[str, float | None] | None = Field(None, description="what each column adds to the base value")
-    curves: dict[str, list[CurvePoint]] | None = Field(
-        None, description="of local models that are curves, by column: what the output changes by with other values"
+    neighbourhood_shift: float | None = Field(
+        None, description="that level, less the mean of all training rows; curves have none"
+    )
+    contributions: dict[str, float | None] | None = Field(
+        None,
+        description="what each column adds to the base value; of curves, what would be lost, on average, if it alone "
+        "had the values of training rows",
+    )
+    curves: list[Curve] | None = Field(None, description="of local models that are curves: one a column")
+    pairs: list[list[str]] | None = Field(
+        None, description="of curves: the pairs of columns whose joint effect the local model carries"
+    )
+    stand_in: bool | None = Field(
+        None, description="of curves: whether they tell of a stand-in, as there was no model to ask"
     )
     coefficients: list[Coefficient] | None = Field(None, description="of local models that are linear")
     intercept: float | None = None

@@ -57,7 +57,12 @@ class Site:
     @property
     def shared(self) -> dict[str, Any]:
         """What every template is told."""
-        return {"can_ask": self.box.can_be_asked, "classes": self.classes, "columns": self.training.table.names}
+        return {
+            "can_ask": self.box.can_be_asked,
+            "with_curves": self.desk.explainer.surrogate == "curves",
+            "classes": self.classes,
+            "columns": self.training.table.names,
+        }
 
     def table(self, key: str) -> HeldTable:
         """A table, or an answer that there is none."""

@@ -35,6 +35,7 @@ def pack_curves(model: CurveModel) -> tuple[dict[str, Any], Arrays]:
     if learned is not None:
         arrays["intervals"] = np.array([*learned.slopes, learned.unit, learned.intercept, *learned.factors])
     described: dict[str, Any] = {"weights": weights, "unit_names": ground.units.names, "taught": False}
+    described["stand_in"] = ground.stand_in
     if ground.taught is not None:
         # Numbers that differ between classes are arrays: what is described here all classes share.
         described["taught"] = True
@@ -62,7 +63,8 @@ def unpack_curves(options: dict[str, Any], arrays: Arrays, training: TrainingRow
         raise ValueError("the weights are not those of the columns")
     if arrays["reference"].shape[1:] != (len(table.columns),) or len(arrays["reference"]) == 0:
         raise ValueError("the reference rows are not those of the columns")
-    ground = CurveGround(table, units, grids, taught, recorded, pairs, shown, arrays["reference"])
+    stand_in = bool(options["stand_in"])
+    ground = CurveGround(table, units, grids, taught, recorded, pairs, shown, arrays["reference"], stand_in)
     model = CurveModel(retriever, ground, weights)
     if "intervals" in arrays:
         held = arrays["intervals"].astype(np.float64)

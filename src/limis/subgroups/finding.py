@@ -49,7 +49,8 @@ def subgroups(
         unknown in a neighbourhood are left out, and so is a row in which fewer than two are known. A number's missing
         values count by their share of the training rows.
 
-        "contributions" is the mean absolute contribution: what a column did for these rows, not what it could do.
+        "contributions" is the mean absolute contribution: what a column did for these rows, not what it could do. Of
+        curves that is what would be lost if it alone had the values of training rows.
     data : data frame, default=None
         More columns of the same rows, to group by or for rules to look at: those that the model does not see.
     y : array-like, default=None

@@ -52,7 +52,9 @@ def column_weights(explanations: Explanations, measure: Measure) -> pd.DataFrame
         raise InputError(f'measure is "coefficients" or "contributions", not {measure!r}')
     fits, names = explanations.fits, explanations.training.table.names
     if not fits.has_contributions:
-        raise InputError("these local models say nothing of single columns; fit the explainer with ridges or trees")
+        raise InputError(
+            "these local models say nothing of single columns; fit the explainer with curves, ridges or trees"
+        )
     if measure == "contributions":
         return explanations.contributions.abs()
     if not fits.has_coefficients:

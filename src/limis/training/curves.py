@@ -248,6 +248,7 @@ def fit_curves(
         leading_pairs(taught, training.values, units, unit_of, matters, rng),
         shown=Grids.of(table, units, training.values, SHOWN),
         reference=training.values[rng.permutation(len(training))[:REFERENCE]],
+        stand_in=not can_be_asked,
     )
     found = _with_forest(training, Told(mixtures, responses), teacher, ground, options, rng)
     if fold_of is not None:

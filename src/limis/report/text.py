@@ -10,28 +10,42 @@ import numpy as np
 
 from limis.blackbox import BlackBox
 from limis.explanation import Explanation
-from limis.report.effects import effects
+from limis.report.curves import Say, curves_of, pairs_told, what_ifs
 from limis.report.words import Numbers, count, percent, printable, shorten
 
 WIDTH = 88
 NAME_WIDTH, NUMBER_WIDTH, HALF_BAR = 50, 9, 10
-MOST_REASONS, MOST_DIFFERENCES, MOST_EFFECTS = 6, 4, 4
+MOST_REASONS, MOST_DIFFERENCES, MOST_SPEAKERS = 6, 4, 3
 # A column this little apart from all rows (in standard deviations, or share of the rows) is not worth a line.
 WORTH_TELLING = 0.1
 
 
 def render(one: Explanation, heading: str, note: str = "") -> str:
-    """The prediction, the two steps that lead to it, what moves each step, and how far to trust it."""
+    """The prediction, what leads to it, and how far to trust that.
+
+    Of curves: what each value does, what other values would do, which pairs matter and who speaks. Of other local
+    models: two steps and what moves each of them, or rules.
+    """
     numbers = Numbers.of(one.all.training)
+    if one.all.fits.has_curves:
+        parts = [
+            _prediction(one, numbers, note),
+            _losses(one, numbers),
+            _what_ifs(one, numbers),
+            _pairs(one, numbers),
+            [*_speakers(one), *_trust(one, numbers)],
+        ]
+        told = ["\n".join(part) for part in map(list, parts) if part]
+        return "\n".join([_rule(heading), "\n\n".join(told)]) + "\n"
     lines = [
         _rule(heading),
         *_prediction(one, numbers, note),
         "",
         *(_rules(one, numbers) if one.all.fits.has_rules else _steps(one, numbers)),
         "",
-        *([*_differences(one), ""] if len(one.weights) else []),
+        *_differences(one),
+        "",
         *([*_reasons(one, numbers), ""] if _has_reasons(one) else []),
-        *([*_what_if(one, numbers), ""] if one.all.fits.has_curves else []),
         *_trust(one, numbers),
     ]
     return "\n".join(lines) + "\n"
@@ -59,7 +73,13 @@ def explained(black_box: BlackBox) -> str:
 
 def _prediction(one: Explanation, numbers: Numbers, note: str) -> Iterator[str]:
     black_box = one.all.training.black_box
-    if one.all.outputs is None:
+    if one.all.outputs is None and one.all.fits.has_curves:
+        whose = f" for {class_name(black_box)}" if black_box.is_classifier else ""
+        expected = f"{_said(one, numbers)(one.local_prediction)}{whose}"
+        said = f"not asked: it is expected to say {expected}"
+        if one.all.fits.has_stand_in:
+            said = f"none to ask: a stand-in, taught on the outputs given, says {expected}"
+    elif one.all.outputs is None:
         said = "not asked: this is what the explanation expects"
     elif one.all.chances is not None:
         said = f"{percent(float(one.all.chances[one.row]))} for {class_name(black_box)}"
@@ -73,7 +93,7 @@ def _prediction(one: Explanation, numbers: Numbers, note: str) -> Iterator[str]:
 
 
 def _steps(one: Explanation, numbers: Numbers) -> Iterator[str]:
-    """Overall mean → rows like this one → this row; curves have what columns do together in the middle."""
+    """Overall mean → rows like this one → this row."""
     training = one.all.training
     black_box = training.black_box
     has_chance = black_box.scale == "logit"
@@ -89,11 +109,62 @@ def _steps(one: Explanation, numbers: Numbers) -> Iterator[str]:
     rows = count(len(training.frame), "training row", "training rows")
     yield stop(f"all {rows}, on average", training.overall_mean)
     alike = max(1, round(float(one.fidelity["effective_rows"])))
-    curves = one.all.fits.has_curves
-    middle = "what its columns do together" if curves else f"rows like this one ({alike:,} in effect)"
-    yield stop(middle, one.base_value, one.neighbourhood_shift)
-    last = "what each of them does, as below" if curves else "this row, as explained"
-    yield stop(last, one.local_prediction, one.local_prediction - one.base_value)
+    yield stop(f"rows like this one ({alike:,} in effect)", one.base_value, one.neighbourhood_shift)
+    yield stop("this row, as explained", one.local_prediction, one.local_prediction - one.base_value)
+
+
+def _losses(one: Explanation, numbers: Numbers) -> Iterator[str]:
+    """The columns whose values do most."""
+    told = [reason for reason in one.reasons() if _visible(reason.contribution, numbers)][:MOST_REASONS]
+    most = max([one.all.tolerance, *(abs(reason.contribution) for reason in told)])
+    scale = {"logit": ", in logits", "centred": ", in log-probabilities"}.get(one.all.training.black_box.scale, "")
+    yield f"What its values do, one column at a time{scale}"
+    yield from _wrapped(
+        "how far each raises or lowers it: on average, against training rows' values of that column alone; "
+        "these are not parts of a sum",
+        "  ",
+    )
+    if not told:
+        yield "  nothing that shows: no single column would change it"
+    for reason in told:
+        yield _step(_clean(reason.words), reason.contribution, most, numbers)
+
+
+def _what_ifs(one: Explanation, numbers: Numbers) -> Iterator[str]:
+    """A few values for which the model would say something else."""
+    told = what_ifs(curves_of(one), numbers, _said(one, numbers))
+    if told:
+        known = " (in brackets: intervals that hold for 95% of changes)" if any(line.ends for line in told) else ""
+        yield f"What if{known}"
+    for line in told:
+        yield from _wrapped(_clean(line), "  ")
+
+
+def _pairs(one: Explanation, numbers: Numbers) -> Iterator[str]:
+    """The pairs of columns of which the curves alone do not tell enough."""
+    told = pairs_told(one, numbers)
+    if told:
+        yield "Pairs: where both change, it moves beyond what their two curves add up to"
+    for first, second, size in told:
+        yield from _wrapped(f"{_clean(first)} and {_clean(second)}: by {size} on average", "  ")
+
+
+def _speakers(one: Explanation) -> list[str]:
+    """Who the explanation rests on."""
+    rows, worth = len(one.weights), max(1, round(float(one.fidelity["effective_rows"])))
+    if rows == 0:
+        words = "no training row of its own: a model taught on the black box's answers alone"
+        return _wrapped(words, "Who speaks     ")
+    labels = ", ".join(_clean(one.all.training.frame.index[place]) for place in one.weights.index[:MOST_SPEAKERS])
+    words = f"{count(rows, 'training row', 'training rows')}, worth {worth:,} of equal weight; most of all {labels}"
+    return _wrapped(words, "Who speaks     ")
+
+
+def _said(one: Explanation, numbers: Numbers) -> Say:
+    """Outputs in words: as probabilities where they stand for such."""
+    black_box = one.all.training.black_box
+    in_percent = black_box.scale in ("logit", "probability")
+    return lambda output: _chance(black_box, output) if in_percent else numbers.show(output)
 
 
 def _rules(one: Explanation, numbers: Numbers) -> Iterator[str]:
@@ -132,10 +203,9 @@ def _reasons(one: Explanation, numbers: Numbers) -> Iterator[str]:
     told = [reason for reason in reasons if _visible(reason.contribution, numbers)][:MOST_REASONS]
     # A bar of full length is never less than what is allowed as an error, so that small reasons look small.
     most = max([one.all.tolerance, *(abs(reason.contribution) for reason in told)])
-    yield "What its own values add" if one.all.fits.has_curves else "What sets it apart from them"
+    yield "What sets it apart from them"
     if not told:
-        same = "it is expected to be as they are on average"
-        yield f"  nothing that shows{'' if one.all.fits.has_curves else f': {same}'}"
+        yield "  nothing that shows: it is expected to be as they are on average"
     for reason in told:
         words = f"{_clean(reason.words)}{f' ({reason.status})' if reason.status else ''}"
         yield _step(words, reason.contribution, most, numbers)
@@ -152,16 +222,6 @@ def _reasons(one: Explanation, numbers: Numbers) -> Iterator[str]:
             yield from _wrapped(f"{', '.join(such)}: {meaning}", f"  {status:<12} ")
 
 
-def _what_if(one: Explanation, numbers: Numbers) -> Iterator[str]:
-    """What other values of the columns that could do most would change."""
-    yield "What other values would add"
-    told = effects(one, numbers)[:MOST_EFFECTS]
-    if not told:
-        yield "  nothing that shows, whatever the column"
-    for effect in told:
-        yield from _wrapped(f"{_clean(effect.column)}: {_clean('; '.join(effect.adds))}", "  ")
-
-
 def _trust(one: Explanation, numbers: Numbers) -> Iterator[str]:
     tolerance = numbers.show(one.all.tolerance)
     if one.trusted:
@@ -172,7 +232,10 @@ def _trust(one: Explanation, numbers: Numbers) -> Iterator[str]:
         reasons = [_clean(reason) for reason in one.fidelity["reasons"]]
         words = "not on its own: " + "; ".join(reasons)
     yield from _wrapped(words, "Trust it?      ")
-    if one.all.outputs is not None and not one.all.fits.has_curves:  # which stand at what the model says
+    if one.all.outputs is not None and one.all.fits.has_curves:
+        missed = numbers.show(float(one.fidelity["error"]))
+        yield f"{'':15}without asking about this row it would have been expected within {missed}"
+    elif one.all.outputs is not None:
         error = abs(one.local_prediction - one.model_output)
         yield f"{'':15}at this row it misses the model by {numbers.show(error)}"
 
