@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.ensemble import HistGradientBoostingRegressor
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import limis
 from limis import InputError, LimisExplainer
@@ -133,6 +134,22 @@ def test_curves_are_its_answers_in_every_cell_missing_included(taught):
             changed[:, j] = -1 if place == n - 1 else place
             expected = model.predict_cells(changed) - base
             np.testing.assert_allclose(curves[:, model.starts[j] + place], expected, atol=1e-10)
+
+
+def test_teaching_never_starts_more_threads_than_the_caller_allows(taught, monkeypatch):
+    table, values, _ = taught
+    monkeypatch.setattr("limis.curves.taught.CELLS_A_THREAD", 1)  # as if there were much to do
+    seen = []
+
+    def watched(self, *args):
+        seen.append({pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "openmp"})
+        return fit(self, *args)
+
+    fit = HistGradientBoostingRegressor.fit
+    monkeypatch.setattr(HistGradientBoostingRegressor, "fit", watched)
+    with threadpool_limits(1, user_api="openmp"):
+        TaughtModel.teach(table, values, values[:, 0], 0, n_trees=2, leaves=5)
+    assert seen == [{1}]
 
 
 def test_beyond_the_values_seen_it_is_flat(taught):

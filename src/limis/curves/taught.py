@@ -11,9 +11,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from joblib import cpu_count
 from sklearn.ensemble import HistGradientBoostingRegressor
-from threadpoolctl import threadpool_limits
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from limis.curves.kernels import (
     AT_ONCE,
@@ -71,7 +70,7 @@ class TaughtModel:
             random_state=seed,
         )
         inputs = _inputs(values, level_order)
-        most = cpu_count() if n_threads is None else n_threads
+        most = _allowed_threads() if n_threads is None else n_threads
         with threadpool_limits(max(1, min(most, inputs.size // CELLS_A_THREAD)), user_api="openmp"):
             booster.fit(np.where(np.isnan(inputs).all(axis=0), 0.0, inputs), answers)  # a column without any value
         # scikit-learn has no public way to its trees; a test compares what they say here and there.
@@ -157,6 +156,11 @@ class TaughtModel:
     def starts(self) -> np.ndarray:
         """Where each column's cells begin in a line of `curves`: (columns + 1,)."""
         return np.cumsum([0, *(len(own) + 2 for own in self.breaks)])
+
+
+def _allowed_threads() -> int:
+    """As many as OpenMP may start now: less than the cores where the environment or a caller says so."""
+    return min((pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "openmp"), default=1)
 
 
 def _order(codes: np.ndarray, answers: np.ndarray, n_levels: int) -> np.ndarray:
