@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from limis import InputError
-from limis.experiments.audit_methods import CEILING, DEFAULT, GROUPS, QUERIES, SHAP
+from limis.experiments.audit_methods import CEILING, GROUPS, QUERIES, RIDGE, SHAP
 from limis.experiments.audit_problem import BOXES
 from limis.experiments.audit_runs import AuditRun
 from limis.experiments.audit_tables import AUDIT, check_same_questions
@@ -55,7 +55,7 @@ def test_every_table_is_made_shown_and_drawn(outcomes):
 def test_methods_say_what_they_can(outcomes):
     table = AUDIT[0].tabulate(outcomes)
     single = table[(table["family"] == "single") & (table["subset"] == "all")]
-    assert {DEFAULT, QUERIES, "SILO", "MAPLE", "LIME", CEILING, "nothing changes"} <= set(single["method"])
+    assert {RIDGE, QUERIES, "SILO", "MAPLE", "LIME", CEILING, "nothing changes"} <= set(single["method"])
     assert SHAP not in set(single["method"])
     reasons = table[table["family"] == "reasons"]
     assert SHAP in set(reasons["method"])

@@ -27,8 +27,7 @@ from limis.peers.silo import grow
 from limis.perturb import Moves, moved_frame
 from limis.training.measuring import MeasuringRows
 
-DEFAULT, TREE, QUERIES = "limis (default)", "limis, tree", "limis, queries=200"
-CURVES = "limis, curves"
+CURVES, RIDGE, TREE, QUERIES = "limis, curves", "limis, ridge", "limis, tree", "limis, ridge, queries=200"
 CEILING, SHAP = "booster (unreadable)", "SHAP"
 ALPHAS = (0.001, 1.0)
 CHOOSING = 50  # probe rows that peers are chosen on
@@ -40,12 +39,12 @@ WIDE, SHAP_ROWS_WIDE = 100, 40  # of wide tables, permutation SHAP explains fewe
 Explained = tuple[str, Any, dict[str, Any]]  # a name, explanations, and the same asked again
 
 
-def limis_default(problem: AuditProblem) -> Iterator[Explained]:
+def limis_ridge(problem: AuditProblem) -> Iterator[Explained]:
     """Ridges on two scales, the default when results were named, and with questions to the black box about each row."""
     explainer = _fitted(problem, surrogate="ridge")
     rows = problem.exam.frame
     moved = jittered(rows, problem.exam.ground.table, problem.problem.train)
-    yield DEFAULT, explainer.explain(rows), {"jitter": explainer.explain(moved)}
+    yield RIDGE, explainer.explain(rows), {"jitter": explainer.explain(moved)}
     yield QUERIES, explainer.explain(rows, queries=200), {}
 
 
@@ -55,7 +54,7 @@ def limis_tree(problem: AuditProblem) -> Iterator[Explained]:
 
 
 def limis_curves(problem: AuditProblem) -> Iterator[Explained]:
-    """Response curves."""
+    """Response curves, the default."""
     explainer = _fitted(problem, surrogate="curves")
     moved = jittered(problem.exam.frame, problem.exam.ground.table, problem.problem.train)
     yield CURVES, explainer.explain(problem.exam.frame), {"jitter": explainer.explain(moved)}
@@ -63,7 +62,7 @@ def limis_curves(problem: AuditProblem) -> Iterator[Explained]:
 
 def another_seed(problem: AuditProblem) -> Iterator[Explained]:
     """The ridges fitted anew, to see whether their reasons are the same."""
-    yield f"{DEFAULT}, another seed", _fitted(problem, seed=1, surrogate="ridge").explain(problem.exam.frame), {}
+    yield f"{RIDGE}, another seed", _fitted(problem, seed=1, surrogate="ridge").explain(problem.exam.frame), {}
 
 
 def _fitted(problem: AuditProblem, seed: int = 0, **options: Any) -> LimisExplainer:
@@ -122,9 +121,9 @@ def _adds_up(problem: AuditProblem, found: Any) -> bool:
 
 
 GROUPS: dict[str, Callable[[AuditProblem], Iterator[Explained]]] = {
-    "limis": limis_default,
-    "limis, tree": limis_tree,
     "limis, curves": limis_curves,
+    "limis, ridge": limis_ridge,
+    "limis, tree": limis_tree,
     "limis, another seed": another_seed,
     "SILO, MAPLE, global models, ceiling": forests,
     "LIME": lime,

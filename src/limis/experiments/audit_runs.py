@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from limis.experiments.audit_methods import DEFAULT, GROUPS
+from limis.experiments.audit_methods import GROUPS, RIDGE
 from limis.experiments.audit_problem import FORMAT, AuditProblem
 from limis.experiments.methods import REVISION
 from limis.experiments.real_problem import RealProblem
@@ -24,7 +24,7 @@ from limis.training import ProbeRows
 SENSITIVE = {"Adult": ("sex", "race"), "German": ("personal_status_sex",)}
 # Seconds on one core, roughly: who waits for whom.
 COSTS = {
-    "limis": 300.0,
+    "limis, ridge": 300.0,
     "limis, tree": 300.0,
     "limis, curves": 100.0,
     "limis, another seed": 280.0,
@@ -69,7 +69,7 @@ class AuditRun:
             **{name: by_row[name].to_numpy(dtype=np.str_) for name in KEYS},
             "row": by_row["row"].to_numpy(),
             **{name: by_row[name].to_numpy(dtype=np.float64) for name in SUMS},
-            "own_moves": np.array(_skill_by_own_moves(explanations.get(DEFAULT), self.problem)),
+            "own_moves": np.array(_skill_by_own_moves(explanations.get(RIDGE), self.problem)),
             "tables": np.array(json.dumps({name: getattr(found, name).to_dict("records") for name in TABLES})),
             "facts": np.array(json.dumps(found.facts)),
             **{f"attributions: {one.name}": one.attributions for one in methods if one.attributions is not None},
@@ -98,11 +98,11 @@ class Audited:
     tables: dict[str, pd.DataFrame]
     facts: dict[str, Any]
     attributions: dict[str, np.ndarray]
-    own_moves: float  # the default's skill by the law that it is fitted on and chosen by; NaN of other methods
+    own_moves: float  # ridges' skill by the law that they are fitted on and chosen by; NaN of other methods
 
 
 def _skill_by_own_moves(found: Explanations | None, problem: RealProblem) -> float:
-    """Skill on the moves that the default is fitted on and chosen by: how it was measured before there was a law B."""
+    """Skill on the moves that ridges are fitted on and chosen by: how they were measured before there was a law B."""
     if found is None or found.outputs is None:
         return float("nan")
     rng = np.random.default_rng([problem.seed, 4])

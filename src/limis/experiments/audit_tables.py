@@ -9,7 +9,7 @@ import pandas as pd
 
 from limis.errors import InputError
 from limis.experiments import figures
-from limis.experiments.audit_methods import CEILING, CURVES, DEFAULT, GROUPS, QUERIES, SHAP, TREE
+from limis.experiments.audit_methods import CEILING, CURVES, GROUPS, QUERIES, RIDGE, SHAP, TREE
 from limis.experiments.audit_problem import BOXES
 from limis.experiments.audit_runs import Audited, AuditRun
 from limis.experiments.experiment import Experiment
@@ -27,12 +27,12 @@ TESTS = 100
 CELL = ["data", "box", "seed"]
 OWN = "its own moves"
 SAME = 1e-3  # how far what f did may differ between the runs of a cell, made on several machines
-AGAIN = f"{DEFAULT}, another seed"
+AGAIN = f"{RIDGE}, another seed"
 # Every fit costs minutes on wide tables.
 NOT_AGAIN = ("Blog", "News")
 BASELINES = ("nothing changes", "blind answer")
 METHODS = (
-    *(DEFAULT, QUERIES, TREE, CURVES, "LIME", "LIME, quartiles", SHAP, "SILO", "MAPLE", "global ridge", "global tree"),
+    *(CURVES, RIDGE, QUERIES, TREE, "LIME", "LIME, quartiles", SHAP, "SILO", "MAPLE", "global ridge", "global tree"),
     CEILING,
 )
 RANGES = ["10", "50", "200", "1000", "any"]
@@ -106,9 +106,9 @@ def check_same_questions(outcomes: list[Audited]) -> None:
 
 
 def _tabulate_verdicts(outcomes: list[Audited]) -> pd.DataFrame:
-    """The skills, with one line more a cell: the default's by the moves that it is fitted on and chosen by."""
+    """The skills, with one line more a cell: ridges' by the moves that they are fitted on and chosen by."""
     own = [
-        {**_cell(one.run), "law": OWN, "family": "single", "kind": OWN, "subset": "all", "method": DEFAULT}
+        {**_cell(one.run), "law": OWN, "family": "single", "kind": OWN, "subset": "all", "method": RIDGE}
         | {"skill": round(one.own_moves, 4)}
         for one in outcomes
         if np.isfinite(one.own_moves)
@@ -153,7 +153,7 @@ def _draw_skill(table: pd.DataFrame) -> Figure:
             part = own[(own["box"] == box) & (own["law"] == law)]
             for method in [name for name in METHODS if name in set(part["method"])]:
                 middle = part[part["method"] == method].groupby("kind")["skill"].median().reindex(RANGES)
-                style = {"linewidth": 2.4} if method == DEFAULT else {"linewidth": 1, "alpha": 0.8}
+                style = {"linewidth": 2.4} if method == CURVES else {"linewidth": 1, "alpha": 0.8}
                 ax.plot(range(len(RANGES)), middle.clip(lower=-1.0), marker=".", label=method, **style)
             ax.axhline(0, color="black", linewidth=0.8)
             ax.set_xticks(range(len(RANGES)), RANGES)
@@ -213,7 +213,7 @@ def _draw_promises(table: pd.DataFrame) -> Figure:
     figure, axes = figures.panels(["A", "B"], 1, height=3.0)
     own = table[(table["what"] == "bound kept") & table["sort"].str.startswith("trust quintile")]
     for ax, law in zip(axes[0], ("A", "B"), strict=True):
-        part = own[(own["law"] == law) & (own["method"] == DEFAULT)]
+        part = own[(own["law"] == law) & (own["method"] == CURVES)]
         for place, quintile in enumerate(sorted(part["sort"].unique())):
             found = part[part["sort"] == quintile]["kept"].dropna()
             ax.scatter(np.full(len(found), place + 1), found, s=8, alpha=0.4)
@@ -234,15 +234,13 @@ def _tabulate_reasons(outcomes: list[Audited]) -> pd.DataFrame:
 
 
 def _between_seeds(outcomes: list[Audited]) -> pd.DataFrame:
-    """The default's reasons against those of a fit with another seed."""
+    """Ridges' reasons against those of a fit with another seed."""
     found = {(one.run.problem, name): own for one in outcomes for name, own in one.attributions.items()}
     lines = []
     for (problem, name), own in found.items():
-        if name == AGAIN and (problem, DEFAULT) in found:
-            first, second = (
-                Method(DEFAULT, len(own), attributions=found[problem, which]) for which in (DEFAULT, AGAIN)
-            )
-            table = compare([first], {DEFAULT: {"another seed": second}})
+        if name == AGAIN and (problem, RIDGE) in found:
+            first, second = (Method(RIDGE, len(own), attributions=found[problem, which]) for which in (RIDGE, AGAIN))
+            table = compare([first], {RIDGE: {"another seed": second}})
             lines.append(table.assign(data=problem.data, box=problem.box, seed=problem.seed))
     return pd.concat(lines, ignore_index=True) if lines else pd.DataFrame()
 
@@ -284,7 +282,7 @@ def _draw_reasons(table: pd.DataFrame) -> Figure:
 
 
 def _show_verdicts(table: pd.DataFrame) -> pd.DataFrame:
-    """For each cell: what the first round said by its own moves, and what the audit says of default, peers, ceiling."""
+    """For each cell: what the first round said of ridges, and what the audit says of them, curves, peers, ceiling."""
     lines = []
     for (data, box), cell in table.groupby(["data", "box"], sort=False):
         reach = next(kind for kind in ("200", "50", "10", "any") if kind in set(cell["kind"]))
@@ -293,9 +291,12 @@ def _show_verdicts(table: pd.DataFrame) -> pd.DataFrame:
         line["first round: by its own moves"] = _short(first.mean()) if len(first) else ""
         for law in ("A", "B"):
             for kind, words in ((reach, "near"), ("any", "any row")):
-                part = cell[(cell["law"] == law) & (cell["kind"] == kind) & (cell["method"] == DEFAULT)]
-                ends = [_short(float(part[name].iloc[0])) for name in ("skill", "low", "high")] if len(part) else []
-                line[f"{law}, {words}"] = "{} ({} to {})".format(*ends) if ends else "unfinished"
+                asked = cell[(cell["law"] == law) & (cell["kind"] == kind)].set_index("method")
+                for method, short in ((RIDGE, "ridge"), (CURVES, "curves")):
+                    told = "unfinished"
+                    if method in asked.index:
+                        told = "{} ({} to {})".format(*map(_short, asked.loc[method, ["skill", "low", "high"]]))
+                    line[f"{law}, {words}, {short}"] = told
             found = cell[(cell["law"] == law) & (cell["kind"] == reach)].set_index("method")["skill"]
             own = found.index.str.startswith("limis") | found.index.isin([CEILING, SHAP, *BASELINES])
             peers = found[~own].dropna()
@@ -306,13 +307,13 @@ def _show_verdicts(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _draw_verdicts(table: pd.DataFrame) -> Figure:
-    """The default's skill by its own moves against that by each law: a point a cell."""
+    """Ridges' skill by their own moves against that by each law: a point a cell."""
     figure, axes = figures.panels(["law A, k = 200", "law B, k = 200", "law A, any", "law B, any"], 1, height=2.6)
     own = table[table["law"] == OWN].set_index(CELL)["skill"]
     for ax, (law, kinds) in zip(
         axes[0], (("A", ("200", "50")), ("B", ("200", "50")), ("A", ("any",)), ("B", ("any",))), strict=True
     ):
-        part = table[(table["law"] == law) & (table["method"] == DEFAULT) & table["kind"].isin(kinds)]
+        part = table[(table["law"] == law) & (table["method"] == RIDGE) & table["kind"].isin(kinds)]
         found = part.groupby(CELL)["skill"].last().reindex(own.index)
         ax.scatter(own.clip(-1, 1), found.clip(-1, 1), s=10)
         ax.plot([-1, 1], [-1, 1], color="black", linewidth=0.6)
@@ -323,7 +324,9 @@ def _draw_verdicts(table: pd.DataFrame) -> Figure:
 
 
 def _experiment(name: str, description: str, tabulate: Any, show: Any, draw: Any, note: str) -> Experiment:
-    return Experiment(name, description, _runs, tabulate, show, draw, note=note, seeds=1, synthetic=False)
+    return Experiment(
+        name, description, _runs, tabulate, show, draw, note=note, seeds=1, synthetic=False, cell=tuple(CELL)
+    )
 
 
 AUDIT = (
@@ -337,11 +340,12 @@ AUDIT = (
     ),
     _experiment(
         "audit-verdicts",
-        "Audit: the default by its own moves, as the first round measured it, beside both laws, cell by cell",
+        "Audit: ridges by their own moves, as the first round measured them, beside both laws and curves, cell by cell",
         _tabulate_verdicts,
         _show_verdicts,
         _draw_verdicts,
-        "The first round measured the default by the moves that it is fitted on and chosen by. Near: values of the 200 "
+        "The first round measured ridges, its default, by the moves that they are fitted on and chosen by. Near: values of the "
+        "200 "
         "nearest rows, or of the widest range below that the table is long enough for; 95% intervals over rows. "
         + LAWS,
     ),

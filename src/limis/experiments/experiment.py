@@ -40,6 +40,9 @@ class Experiment:
         How many independent runs it has unless told otherwise.
     synthetic : bool, default=True
         Whether it is about synthetic data.
+    cell : tuple of str, default=()
+        Columns of the table that name one part of it, all of whose runs were made on one machine. Parts that a result
+        on disk has, and whose runs are not in the cache, stay in it.
     """
 
     name: str
@@ -51,6 +54,7 @@ class Experiment:
     note: str = ""
     seeds: int = 10
     synthetic: bool = True
+    cell: tuple[str, ...] = ()
 
 
 def grid(methods: Iterable[Method], data: Iterable[str], sizes: Iterable[int], scope: Scope) -> list[Run]:

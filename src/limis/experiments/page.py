@@ -19,15 +19,16 @@ from limis.report import write_text
 HEAD = """\
 Written by `limis reproduce --page` from the JSON files beside it.
 
-It opens with the audit: the default and its peers by questions that nothing was fitted to. By those the default is far
-from what the first round said of it, which had measured it by the very moves that it is fitted on and chosen by; skill
-in all tables after the audit's is still of that kind, good for comparing settings and no verdict.
+It opens with the audit: curves (the default), ridges and their peers by questions that nothing was fitted to. By those
+ridges are far from what the first round said of them, which had measured them by the very moves that they are fitted on
+and chosen by; skill in all tables after the audit's is still of that kind, good for comparing settings and no verdict.
 
 In the other tables each number is a mean over seeds with half of its 95% interval; the paper's number stands in
-parentheses where it gives one. "LIMIS (paper)" is the configuration of the paper's released code, the best of six runs
-by the error on probe rows; "LIMIS (paper), one run" is one of them,
-"LIMIS (paper, text)" the configuration of its text, "LIMIS (default)" what `LimisExplainer()` does. AWD is
-the mean absolute difference between estimated and true coefficients, over those that are not zero: lower is better.
+parentheses where it gives one. "LIMIS (paper)" is the configuration of the paper's released code, the best of six
+runs by the error on probe rows; "LIMIS (paper), one run" is one of them, "LIMIS (paper, text)" the configuration of
+its text, "LIMIS (default)" what `LimisExplainer(surrogate="ridge")` does, the default when those tables were made.
+AWD is the mean absolute difference between estimated and true coefficients, over those that are not zero: lower is
+better.
 """
 
 GROWTH_NOTE = (
@@ -86,7 +87,7 @@ def write_page(folder: Path) -> Path:
 
 def _section(experiment: Experiment, folder: Path) -> Section:
     origin, table = read(folder / f"{experiment.name}.json")
-    n, machines = origin["runs"], "; ".join(origin["machines"])
+    n, machines = origin.get("runs"), "; ".join(origin["machines"])
     return Section(
         experiment.name,
         f"{experiment.description}.",
@@ -94,7 +95,7 @@ def _section(experiment: Experiment, folder: Path) -> Section:
         experiment.show(table),
         (folder / f"{experiment.name}.png").exists(),
         origin["command"],
-        f"{n} run on {machines}" if n == 1 else f"{n} runs on {machines}",
+        f"made on {machines}" if n is None else f"{n} run on {machines}" if n == 1 else f"{n} runs on {machines}",
         f"{experiment.name}.csv",
     )
 

@@ -42,17 +42,32 @@ def finish(experiment: Experiment, scope: Scope, folder: Path, cache: Cache, *, 
         raise InputError(f"no run of {experiment.name} is finished")
     found = [cache.load(run) for run in runs]
     table = experiment.tabulate([run.outcome(one) for run, one in zip(runs, found, strict=True)])
-    origin = {
-        "command": _command(experiment.name, scope),
-        "runs": len(runs),
-        "machines": sorted({str(one["machine"]) for one in found}),
-        "limis": __version__,
-    }
+    origin: dict[str, Any] = {"command": _command(experiment.name, scope), "limis": __version__}
+    machines = {str(one["machine"]) for one in found}
+    if experiment.cell:
+        table, others = _with_other_cells(table, list(experiment.cell), folder / f"{experiment.name}.json")
+        machines |= others
+    else:
+        origin["runs"] = len(runs)
+    origin["machines"] = sorted(machines)
     write_text(folder / f"{experiment.name}.json", as_json(origin, table))
     write_text(folder / f"{experiment.name}.csv", table.to_csv(index=False, lineterminator="\n"))
     if plot:
         draw(experiment, table, folder)
     return table
+
+
+def _with_other_cells(table: pd.DataFrame, cell: list[str], path: Path) -> tuple[pd.DataFrame, set[str]]:
+    """The table with the cells that only the result on disk has, and the machines that these were made on."""
+    if not path.exists():
+        return table, set()
+    stored, before = read(path)
+    known = pd.MultiIndex.from_frame(table[cell].drop_duplicates())
+    others = before[~pd.MultiIndex.from_frame(before[cell]).isin(known)]
+    if others.empty:
+        return table, set()
+    joined = pd.concat([others, table], ignore_index=True)
+    return joined.sort_values(cell, kind="stable", ignore_index=True), set(stored["machines"])
 
 
 def draw(experiment: Experiment, table: pd.DataFrame, folder: Path) -> bool:
