@@ -47,10 +47,8 @@ class CurveIntervals:
         for fits, asked in parts:
             doubt = fits.doubt()
             for rows, moved, answers in asked:
-                by_unit, _ = fits.parts(rows, moved)
-                own = fits.changed_units(rows, moved.values).argmax(axis=1)
-                said = by_unit[np.arange(len(rows)), own]
-                n_units = by_unit.shape[1]
+                own, said = fits.single_changes(rows, moved)
+                n_units = len(fits.ground.units)
                 all_rows.append(n_rows + rows)
                 all_units.append(own)
                 all_signs.append(signs(doubt, rows, own, said, unit))

@@ -350,6 +350,20 @@ class CurveFits(LocalFits):
             found[own] = self.intervals.learned.half_widths(doubt, row, units, said).reshape(len(own), -1)
         return found
 
+    def single_changes(self, rows: np.ndarray, moved: MovedRows) -> tuple[np.ndarray, np.ndarray]:
+        """Of moves of one unit each: the unit, and what its curve says of the move: (moves,) both."""
+        by_unit, _ = self.parts(rows, moved)
+        own = self.changed_units(rows, moved.values).argmax(axis=1)
+        return own, by_unit[np.arange(len(rows)), own]
+
+    def change_widths(self, rows: np.ndarray, moved: MovedRows) -> np.ndarray:
+        """How far what is said of moves of one unit each may be off, (moves,); NaN where that is not known."""
+        if self.intervals.learned is None:
+            return np.full(len(rows), np.nan)
+        own, said = self.single_changes(rows, moved)
+        widths = self.intervals.learned.half_widths(self.doubt(), rows, own, said)
+        return np.where([self.answers[row] is None for row in rows], widths, np.nan)
+
     def size(self) -> np.ndarray:
         """How much the rows that speak correct: (rows,)."""
         return np.sqrt((self.corrections**2).mean(axis=1)) if self.corrections.shape[1] else np.zeros(len(self.values))
@@ -396,9 +410,9 @@ class CurveModel:
     def near(self, training: TrainingRows, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The recorded rows that the forest finds near, by their places among them, and how near: (rows, most) both."""
         n_recorded, kind = len(self.ground.recorded), self.weights.kind
-        if kind == "none" or n_recorded == 0:
+        if n_recorded == 0:
             return np.zeros((len(values), 1), dtype=np.int64), np.zeros((len(values), 1))
-        if kind != "forest":
+        if kind in ("uniform", "random"):
             chosen = np.arange(n_recorded)
             if kind == "random":
                 chosen = np.random.default_rng(self.weights.seed).permutation(n_recorded)[: self.most]
@@ -421,6 +435,8 @@ class CurveModel:
     ) -> np.ndarray:
         """How much each of them counts: (rows, most)."""
         table, recorded = training.table, self.ground.recorded
+        if self.weights.kind == "none":
+            return np.zeros_like(proximity)
         return self.weights.shares(proximity, table.ranks(values), slots, recorded.ranks, table.is_category)
 
     def fit(
@@ -439,7 +455,9 @@ class CurveModel:
         corrections = np.zeros((len(values), recorded.residual.shape[1]))
         _add_up(recorded.residual, slots, shares, corrections)
         total = shares.sum(axis=1)
-        whole = shares / np.where(total > 0, total, 1.0)[:, None]
+        # Where none speaks, those that are near still show how far the stand-in may be off.
+        heard = proximity if self.weights.kind == "none" else shares
+        whole = heard / np.maximum(heard.sum(axis=1, keepdims=True), 1e-300)
         expected = np.full(len(values), training.overall_mean)
         if ground.taught is not None:
             expected = ground.taught.predict(values) + (shares * recorded.level[slots]).sum(axis=1)
@@ -478,10 +496,6 @@ class CurveModel:
             intervals=self.intervals,
             answers=np.full(len(values), None, dtype=object),
         )
-
-    def standard_errors(self, training: TrainingRows, fits: LocalFits) -> np.ndarray:  # noqa: ARG002
-        """Curves have no coefficients."""
-        raise InputError("curves have no coefficients, so there are no intervals of them; see found.curves")
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_slots": {}}

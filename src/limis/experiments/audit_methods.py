@@ -14,20 +14,31 @@ import numpy as np
 import pandas as pd
 from sklearn.ensemble import HistGradientBoostingRegressor
 
+from limis.curves.weights import ResponseWeights
 from limis.errors import require
 from limis.experiments.audit_problem import AuditProblem
 from limis.explainer import LimisExplainer
 from limis.explanation import Explanations
 from limis.fidelity.audit.auditing import jittered, reference_rows
+from limis.fidelity.units import find_units
 from limis.metrics import skill_on_changes
 from limis.peers import GlobalModel, Lime, Maple, Silo
 from limis.peers.global_models import GlobalTree
 from limis.peers.shap import ORDERS, permutation_shap
 from limis.peers.silo import grow
 from limis.perturb import Moves, moved_frame
+from limis.training.curves import MOST_PROBES, CurveOptions, fit_curves, weighed_by
 from limis.training.measuring import MeasuringRows
 
+CURVES_200, CURVES_20D = "limis, curves, queries=200", "limis, curves, queries=20 a column"
 CURVES, RIDGE, TREE, QUERIES = "limis, curves", "limis, ridge", "limis, tree", "limis, ridge, queries=200"
+SPEAKERS = {
+    "learned": "learned weights",
+    "forest": "the forest's weights",
+    "uniform": "all rows alike",
+    "random": "random rows",
+    "none": "no rows",
+}
 CEILING, SHAP = "booster (unreadable)", "SHAP"
 ALPHAS = (0.001, 1.0)
 CHOOSING = 50  # probe rows that peers are chosen on
@@ -54,10 +65,41 @@ def limis_tree(problem: AuditProblem) -> Iterator[Explained]:
 
 
 def limis_curves(problem: AuditProblem) -> Iterator[Explained]:
-    """Response curves, the default."""
-    explainer = _fitted(problem, surrogate="curves")
-    moved = jittered(problem.exam.frame, problem.exam.ground.table, problem.problem.train)
-    yield CURVES, explainer.explain(problem.exam.frame), {"jitter": explainer.explain(moved)}
+    """Response curves, the default; with 200 questions about each row, and with 20 for each of its columns."""
+    explainer, rows = _fitted(problem, surrogate="curves"), problem.exam.frame
+    moved = jittered(rows, problem.exam.ground.table, problem.problem.train)
+    yield CURVES, explainer.explain(rows), {"jitter": explainer.explain(moved)}
+    for name, queries in ((CURVES_200, 200), (CURVES_20D, 20 * len(explainer.training_.table.columns))):
+        yield name, explainer.explain(rows, queries=queries), {}
+
+
+def speaker(kind: str, with_taught: bool) -> str:
+    """What the audit calls curves on which one of `SPEAKERS` speaks."""
+    return f"{SPEAKERS[kind]}, {'with' if with_taught else 'without'} the taught model"
+
+
+def speakers(problem: AuditProblem) -> Iterator[Explained]:
+    """The same curves with rows that speak by learned weights, the forest's, all alike, or at random.
+
+    With the taught model and without it, all on the same answers.
+    """
+    explainer, inner = _fitted(problem, surrogate="curves"), problem.problem
+    training = explainer.training_
+    rng = np.random.default_rng([inner.seed, 5])
+    units = find_units(training.table, training.values)
+    frame = training.table.read(inner.probe.iloc[:MOST_PROBES])
+    asked = MeasuringRows.ask(training, frame, training.black_box.outputs(frame), None, rng, units)
+    options = CurveOptions("auto", "auto", "auto", explainer.max_questions, 1, verbose=False)
+    found = fit_curves(training, asked, units, options, rng)
+    n_columns = len(training.table.columns)
+    names = [(str(entry["weights"]), bool(entry["taught"])) for entry in found.choices]
+    weighed = dict(zip(names, (weights for weights, _ in found.tried), strict=True))
+    for with_taught in (True, False):
+        for kind in ("uniform", "random"):
+            weighed[kind, with_taught] = ResponseWeights.by_chance(n_columns, kind, inner.seed)
+    for (kind, with_taught), weights in weighed.items():
+        explainer.local_model_ = weighed_by(found, weights, with_taught)
+        yield speaker(kind, with_taught), explainer.explain(problem.exam.frame), {}
 
 
 def another_seed(problem: AuditProblem) -> Iterator[Explained]:
@@ -122,6 +164,7 @@ def _adds_up(problem: AuditProblem, found: Any) -> bool:
 
 GROUPS: dict[str, Callable[[AuditProblem], Iterator[Explained]]] = {
     "limis, curves": limis_curves,
+    "limis, who speaks": speakers,
     "limis, ridge": limis_ridge,
     "limis, tree": limis_tree,
     "limis, another seed": another_seed,

@@ -27,12 +27,13 @@ COSTS = {
     "limis, ridge": 300.0,
     "limis, tree": 300.0,
     "limis, curves": 100.0,
+    "limis, who speaks": 120.0,
     "limis, another seed": 280.0,
     "LIME": 100.0,
     "SHAP": 100.0,
 }
 SLOW = {"Blog": 5.0, "News": 2.0, "Facebook": 1.5, "Weather": 1.5}
-TABLES = ("strongest", "at_row", "coverage", "trust", "stability")
+TABLES = ("strongest", "at_row", "coverage", "intervals", "trust", "stability")
 
 
 @dataclass(frozen=True)

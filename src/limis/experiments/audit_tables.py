@@ -9,7 +9,9 @@ import pandas as pd
 
 from limis.errors import InputError
 from limis.experiments import figures
-from limis.experiments.audit_methods import CEILING, CURVES, GROUPS, QUERIES, RIDGE, SHAP, TREE
+from limis.experiments.audit_methods import CEILING, CURVES, CURVES_20D, CURVES_200, GROUPS, QUERIES, RIDGE, SHAP, TREE
+from limis.experiments.audit_paired import NOTE as PAIRS_NOTE
+from limis.experiments.audit_paired import READABLE, draw_pairs, show_pairs, tabulate_pairs
 from limis.experiments.audit_problem import BOXES
 from limis.experiments.audit_runs import Audited, AuditRun
 from limis.experiments.experiment import Experiment
@@ -32,7 +34,21 @@ AGAIN = f"{RIDGE}, another seed"
 NOT_AGAIN = ("Blog", "News")
 BASELINES = ("nothing changes", "blind answer")
 METHODS = (
-    *(CURVES, RIDGE, QUERIES, TREE, "LIME", "LIME, quartiles", SHAP, "SILO", "MAPLE", "global ridge", "global tree"),
+    *(
+        CURVES,
+        CURVES_200,
+        CURVES_20D,
+        RIDGE,
+        QUERIES,
+        TREE,
+        "LIME",
+        "LIME, quartiles",
+        SHAP,
+        "SILO",
+        "MAPLE",
+        "global ridge",
+        "global tree",
+    ),
     CEILING,
 )
 RANGES = ["10", "50", "200", "1000", "any"]
@@ -179,7 +195,10 @@ def _lines(outcomes: list[Audited], name: str) -> pd.DataFrame:
 def _tabulate_promises(outcomes: list[Audited]) -> pd.DataFrame:
     kept = _lines(outcomes, "coverage").assign(what="bound kept")
     trusted = _lines(outcomes, "trust").assign(what="trusted", sort="all rows")
-    return pd.concat([kept, trusted], ignore_index=True).round(4)
+    told = [kept, trusted]
+    if any(len(one.tables.get("intervals", ())) for one in outcomes):
+        told.append(_lines(outcomes, "intervals").assign(what="interval kept", sort="all rows"))
+    return pd.concat(told, ignore_index=True).round(4)
 
 
 def _show_promises(table: pd.DataFrame) -> pd.DataFrame:
@@ -204,6 +223,10 @@ def _show_promises(table: pd.DataFrame) -> pd.DataFrame:
             ):
                 weight = (rows["trusted"] * rows["rows"]).where(rows[name].notna(), 0)
                 line[words] = f"{np.average(rows[name].fillna(0), weights=weight):.0%}" if weight.sum() else ""
+            told = table[(table["what"] == "interval kept") & (table["method"] == method) & (table["law"] == law)]
+            for name, words in (("kept", "intervals kept"), ("moving_kept", "where the model moves")):
+                found = told[name].dropna() if name in told else told["kept"][:0]
+                line[words] = f"{found.mean():.0%} ({found.min():.0%})" if len(found) else ""
             lines.append(line)
     return pd.DataFrame(lines)
 
@@ -298,8 +321,7 @@ def _show_verdicts(table: pd.DataFrame) -> pd.DataFrame:
                         told = "{} ({} to {})".format(*map(_short, asked.loc[method, ["skill", "low", "high"]]))
                     line[f"{law}, {words}, {short}"] = told
             found = cell[(cell["law"] == law) & (cell["kind"] == reach)].set_index("method")["skill"]
-            own = found.index.str.startswith("limis") | found.index.isin([CEILING, SHAP, *BASELINES])
-            peers = found[~own].dropna()
+            peers = found[found.index.isin(READABLE) & ~found.index.isin((RIDGE, TREE))].dropna()
             line[f"{law}, best peer"] = f"{peers.idxmax()} {_short(float(peers.max()))}" if len(peers) else ""
             line[f"{law}, ceiling"] = _short(float(found.get(CEILING, np.nan)))
         lines.append(line)
@@ -344,10 +366,9 @@ AUDIT = (
         _tabulate_verdicts,
         _show_verdicts,
         _draw_verdicts,
-        "The first round measured ridges, its default, by the moves that they are fitted on and chosen by. Near: values of the "
-        "200 "
-        "nearest rows, or of the widest range below that the table is long enough for; 95% intervals over rows. "
-        + LAWS,
+        "The first round measured ridges, its default, by the moves that they are fitted on and chosen by. Near: from "
+        "of the 200 nearest rows, or of the widest range below that the table is long enough for; 95% intervals over "
+        "rows. " + LAWS,
     ),
     _experiment(
         "audit-promises",
@@ -358,6 +379,14 @@ AUDIT = (
         "The bound is promised for changes to values of the 200 nearest training rows. Foresee half: foresight of at "
         "least .5 over those changes, in rows where the model is not flat. Saying nothing changes would keep the bound "
         "as often as the last column says: a bound alone is no reason to trust. " + LAWS,
+    ),
+    _experiment(
+        "audit-pairs",
+        "Audit: who is ahead of whom on the same questions: peers, questions about the row, and who speaks",
+        tabulate_pairs,
+        show_pairs,
+        draw_pairs,
+        PAIRS_NOTE + LAWS,
     ),
     _experiment(
         "audit-reasons",

@@ -295,7 +295,30 @@ def _promises(audit: Audit) -> list[Table | None]:
         _table("Promises kept: all rows", note, _kept(own[all_rows])),
         _table("Promises kept: by trust", by_fifth, _kept(own[fifth])),
         _table("Promises kept: sensitive groups", by_group, _kept(own[~all_rows & ~fifth])),
+        _intervals(audit),
     ]
+
+
+def _intervals(audit: Audit) -> Table | None:
+    """How many changes lie within the intervals told of them."""
+    lines = [
+        {
+            "Method": line["method"],
+            "Law": line["law"],
+            "Range": range_words(line["range"]),
+            "Changes": f"{line['changes']:,}",
+            "Promised": share(line["promised"]),
+            "Kept": Cell(share(line["kept"]), bad=bool(line["kept"] < line["promised"] - SHORT)),
+            "Kept where the model moves": share(line["moving_kept"]),
+            "Half width": f"{line['half_width']:.2f}",
+        }
+        for line in audit.intervals.to_dict("records")
+    ]
+    note = (
+        "Share of single changes whose answer lies within the interval told of it; where the model moves: by more than "
+        "a twentieth of its outputs' standard deviation. Half width: the median, in such deviations."
+    )
+    return _table("Intervals of single changes", note, lines)
 
 
 def _kept(own: pd.DataFrame) -> list[dict[str, Any]]:

@@ -147,6 +147,7 @@ class FittedCurves:
     choices: list[dict[str, Any]] = field(default_factory=list)
     curve: LearningCurve | None = None
     facts: dict[str, Any] = field(default_factory=dict)
+    tried: list[tuple[ResponseWeights, bool]] = field(default_factory=list)  # with or without the taught model
     folds: list[FittedCurves] = field(default_factory=list)  # of a small table: each fitted without some of its rows
     fold_of: np.ndarray | None = None  # (training rows,) the fold that was fitted without each
 
@@ -340,6 +341,7 @@ def _choose(
             tried.append(({"weights": "none", "taught": True}, silent, lessons.skill_alone))
     allowed = [place for place, (entry, _, _) in enumerate(tried) if options.weighting in ("auto", entry["weights"])]
     best = max(allowed, key=lambda place: tried[place][2])
+    found.tried = [(weights, entry["taught"]) for entry, weights, _ in tried]
     found.choices = [
         {**entry, "skill": skill, "chosen": place == best} for place, (entry, _, skill) in enumerate(tried)
     ]
@@ -349,8 +351,13 @@ def _choose(
 def _weigh_by(found: FittedCurves, weights: ResponseWeights, with_taught: bool) -> None:
     """Let rows speak by these weights, with or without the taught model, in the model and in those of its folds."""
     for one in (found, *found.folds):
-        ground = one.model.ground if with_taught else _without_taught(one)
-        one.model = replace(one.model, ground=ground, weights=weights)
+        one.model = weighed_by(one, weights, with_taught)
+
+
+def weighed_by(found: FittedCurves, weights: ResponseWeights, with_taught: bool) -> CurveModel:
+    """The model in which rows speak by these weights, with or without the taught model."""
+    ground = found.model.ground if with_taught else _without_taught(found)
+    return replace(found.model, ground=ground, weights=weights)
 
 
 def _without_taught(found: FittedCurves) -> CurveGround:

@@ -229,6 +229,7 @@ def judged(
         strongest=figures.strongest(exam, methods),
         at_row=figures.at_row(exam, methods),
         coverage=figures.coverage(by_row, methods, groups),
+        intervals=figures.intervals(exam, methods),
         trust=figures.trust(by_row, exam, methods),
         stability=figures.stability(methods, repeats),
         by_row=by_row,

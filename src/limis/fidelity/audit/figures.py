@@ -175,6 +175,41 @@ def coverage(tally: pd.DataFrame, methods: list[Method], groups: dict[str, np.nd
     return pd.DataFrame(lines, columns=["method", "law", "range", "sort", "rows", "promised", "kept"])
 
 
+def intervals(exam: Exam, methods: list[Method]) -> pd.DataFrame:
+    """How many single changes lie within the intervals told of them: of all, and of those that move f at all.
+
+    Those move it by more than `FLAT` deviations; an interval around nothing is easily kept.
+    """
+    lines = []
+    for method in methods:
+        for asked in exam.changes:
+            if method.widths is None or method.foresee is None or asked.family != "single":
+                continue
+            own = asked.rows < method.n
+            rows, frame, answers = asked.rows[own], asked.frame[own], asked.answers[own]
+            widths = method.widths(rows, frame)
+            known = np.isfinite(widths)
+            if not known.any():
+                continue
+            kept = np.abs(answers - method.foresee(rows, frame)) <= widths
+            moves = known & (np.abs(answers) > FLAT * exam.output_deviation[rows])
+            lines.append(
+                {
+                    "method": method.name,
+                    "law": asked.law,
+                    "range": asked.kind,
+                    "changes": int(known.sum()),
+                    "promised": 0.95,
+                    "kept": _mean(kept[known]),
+                    "moving": int(moves.sum()),
+                    "moving_kept": _mean(kept[moves]),
+                    "half_width": float(np.median(widths[known] / exam.output_deviation[rows[known]])),
+                }
+            )
+    columns = ["method", "law", "range", "changes", "promised", "kept", "moving", "moving_kept", "half_width"]
+    return pd.DataFrame(lines, columns=columns)
+
+
 def is_within(kind: str, reach: str) -> bool:
     """Whether changes of a range are among those that a bound is promised for."""
     return reach == ANY or (kind != ANY and int(kind) <= int(reach))

@@ -14,6 +14,7 @@ import pandas as pd
 
 from limis.askers import asker_for
 from limis.class_explanations import ClassExplanations
+from limis.curves.model import CurveFits
 from limis.errors import InputError
 from limis.explanation import Explanations
 from limis.fidelity.audit.exam import Exam, blocks
@@ -38,6 +39,7 @@ class Method:
     predictions: np.ndarray | None = None  # (n,) g at the rows; None where it is f there, or unknown
     attributions: np.ndarray | None = None  # (n, units)
     take: Take | None = None  # where reasons are more than the sum of attributions
+    widths: Foresee | None = None  # how far what is foreseen of single changes may be off; NaN where that is not told
     bound: np.ndarray | None = None  # (n,) promised: the root mean square error over changes of the row
     promised: float = 0.95  # share of rows for which the bound is to hold
     reach: str = "any"  # and for changes up to this range
@@ -97,12 +99,15 @@ def _of_limis(name: str, found: Explanations, exam: Exam) -> Method:
     if found.outputs is not None:
         _check_scale(name, "it explains", found.outputs, exam, MATCHING)
 
-    def foresee(rows: np.ndarray, frame: pd.DataFrame) -> np.ndarray:
-        answers = [np.empty(0)]
-        for part in blocks(len(rows), 20_000):
-            moved = MovedRows(table, table.values(table.read(frame.iloc[part])))
-            answers.append(found.fits.changes(rows[part], moved))
-        return np.concatenate(answers)
+    def read(say: Callable[[np.ndarray, MovedRows], np.ndarray]) -> Foresee:
+        def said(rows: np.ndarray, frame: pd.DataFrame) -> np.ndarray:
+            answers = [np.empty(0)]
+            for part in blocks(len(rows), 20_000):
+                moved = MovedRows(table, table.values(table.read(frame.iloc[part])))
+                answers.append(say(rows[part], moved))
+            return np.concatenate(answers)
+
+        return said
 
     attributions = None
     if found.fits.has_contributions:
@@ -113,7 +118,8 @@ def _of_limis(name: str, found: Explanations, exam: Exam) -> Method:
     return Method(
         name,
         n,
-        foresee=foresee,
+        foresee=read(found.fits.changes),
+        widths=read(found.fits.change_widths) if isinstance(found.fits, CurveFits) else None,
         predictions=found.fits.predictions()[:n],  # of curves, which stand at f, what they expect without asking
         attributions=attributions,
         bound=bound,

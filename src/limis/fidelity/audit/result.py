@@ -29,6 +29,8 @@ class Audit:
         Error of the local models at the rows themselves.
     coverage : DataFrame
         For how many rows each promised bound holds.
+    intervals : DataFrame
+        How many single changes lie within the intervals told of them (curves have some).
     trust : DataFrame
         Of the rows called trusted, how many keep the promise, and how many saying "nothing changes" would have.
     stability : DataFrame
@@ -43,12 +45,13 @@ class Audit:
     strongest: pd.DataFrame
     at_row: pd.DataFrame
     coverage: pd.DataFrame
+    intervals: pd.DataFrame
     trust: pd.DataFrame
     stability: pd.DataFrame
     by_row: pd.DataFrame
     facts: dict[str, Any]
 
-    _TABLES = ("skills", "strongest", "at_row", "coverage", "trust", "stability")
+    _TABLES = ("skills", "strongest", "at_row", "coverage", "intervals", "trust", "stability")
 
     @property
     def methods(self) -> list[str]:

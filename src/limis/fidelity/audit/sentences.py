@@ -35,6 +35,7 @@ def _of_method(audit: Audit, name: str) -> list[str]:
         *_on_changes(audit, name),
         *_on_reasons(audit, name),
         *_on_bounds(audit, name),
+        *_on_intervals(audit, name),
         *_on_trust(audit, name),
     ):
         (bad if is_bad else good).append(text)
@@ -87,6 +88,22 @@ def _on_bounds(audit: Audit, name: str) -> list[tuple[str, bool]]:
         f"law {worst['law']}."
     )
     return [(text, broken)]
+
+
+def _on_intervals(audit: Audit, name: str) -> list[tuple[str, bool]]:
+    own = audit.intervals[audit.intervals["method"] == name]
+    if own.empty:
+        return []
+    worst, best = own.iloc[int(own["kept"].argmin())], own["kept"].max()
+    broken = bool(worst["kept"] < worst["promised"] - SHORT)
+    text = (
+        f"{name}'s intervals of single changes, promised for {_percent(worst['promised'])} of them, "
+        f"{'hold only' if broken else 'hold'} for {_span(worst['kept'], best)}, fewest on {_range(worst['range'])}, "
+        f"law {worst['law']}"
+    )
+    if own["moving"].sum() > 0:
+        text += f"; where the model's answer moves at all, for {_percent(own['moving_kept'].min())} or more"
+    return [(text + ".", broken)]
 
 
 def _on_trust(audit: Audit, name: str) -> list[tuple[str, bool]]:
