@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from sklearn.exceptions import NotFittedError
 
+from limis.answers import AnswerFolder
 from limis.askers import Ask, Asker, asker_for
 from limis.errors import BlackBoxError
 
@@ -68,6 +69,7 @@ class BlackBox:
     from_array: bool = False
     labels: list[Any] | None = None  # the user's names of the columns, where the frames have others
     n_classes: int = 2
+    answers: AnswerFolder | None = field(default=None, repr=False)  # where what it says at fit is kept
     view: Along | Ahead | None = field(default=None, repr=False)  # of several classes' outputs; None: all of them
 
     @property
@@ -107,6 +109,15 @@ class BlackBox:
 
     def every_output(self, frame: pd.DataFrame) -> np.ndarray:
         """The outputs without a view: those of all classes where there are several."""
+        if self.answers is None:
+            return self._ask(frame)
+        found = self.answers.find(frame)
+        if found is None:
+            found = self._ask(frame)
+            self.answers.keep(frame, found)
+        return found
+
+    def _ask(self, frame: pd.DataFrame) -> np.ndarray:
         if self.model is None:
             raise BlackBoxError("there is no model to ask; pass model= or give outputs=")
         asker = asker_for(self.model, self.from_array, self.labels)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
 from numbers import Integral, Real
+from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -16,6 +17,7 @@ from sklearn.utils import Tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from limis.answers import AnswerFolder
 from limis.any_surrogate import check_regressor
 from limis.blackbox import BlackBox, Output
 from limis.cell_types import in_type_of
@@ -121,6 +123,10 @@ class LimisExplainer(BaseEstimator):
     max_questions : int, default=500,000
         How many changed rows the black box may be asked about in `fit` for curves. Fewer make them less true; what the
         black box says of the training and probe rows themselves is asked besides.
+    answers : str or path, default=None
+        A folder in which what the black box says in `fit` of curves is kept, batch by batch, as Arrow files: for models
+        that are slow or far away. A fit that was stopped, or that is made again with other options, asks only what is
+        not there. The folder is of one model and one training table; another one is refused.
     tolerance : float, default=0.25
         How large an error on changes may be for an explanation to be trusted, in standard deviations of the outputs.
     time_budget : float, default=None
@@ -188,6 +194,7 @@ class LimisExplainer(BaseEstimator):
         "categorical_features": [StrOptions({"auto"}), "array-like"],
         "groups": [Mapping, None],
         "max_questions": [Interval(Integral, 1000, None, closed="left")],
+        "answers": [str, PathLike, None],
         "tolerance": [Interval(Real, 0, None, closed="left")],
         "time_budget": [Interval(Real, 0, None, closed="neither"), None],
         "memory_limit": [Interval(Real, 0, None, closed="neither")],
@@ -215,6 +222,7 @@ class LimisExplainer(BaseEstimator):
         categorical_features: Sequence[Any] | Literal["auto"] = "auto",
         groups: Mapping[str, Sequence[str]] | None = None,
         max_questions: int = MAX_QUESTIONS,
+        answers: str | PathLike[str] | None = None,
         tolerance: float = TOLERANCE,
         time_budget: float | None = None,
         memory_limit: float = 1.0,
@@ -238,6 +246,7 @@ class LimisExplainer(BaseEstimator):
         self.categorical_features = categorical_features
         self.groups = groups
         self.max_questions = max_questions
+        self.answers = answers
         self.tolerance = tolerance
         self.time_budget = time_budget
         self.memory_limit = memory_limit
@@ -394,6 +403,9 @@ class LimisExplainer(BaseEstimator):
     def _fit_curves(self, held_out: AnsweredRows | None, fresh: np.ndarray | None, rng: np.random.Generator) -> None:
         """Curves, chosen and measured on held-out rows, or on the rows of a small table by fits without them."""
         training = self.training_
+        if self.answers is not None and training.black_box.can_be_asked:
+            known = training.outputs if training.every is None else training.every
+            training.black_box.answers = AnswerFolder.open(self.answers, training.frame, known)
         self.global_fit_ = GlobalFit.of(training)
         places = measured = np.empty(0, dtype=np.int64)
         if held_out is None:
@@ -430,6 +442,8 @@ class LimisExplainer(BaseEstimator):
             self._measure(to_measure, rng, partial(found.fits_of_others, measured))
         else:
             self._measure(to_measure, rng)
+        for part in (training, *(one.training for one in self.by_class_.values())):
+            part.black_box.answers = None  # rows that are explained are asked about as they come
 
     def _with_fresh_rows(
         self,

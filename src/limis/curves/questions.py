@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from limis.answers import BATCH
 from limis.changes import ask_moved
 from limis.curves.grids import Grids
 from limis.curves.taught import TaughtModel
@@ -219,9 +220,10 @@ def _ask(
 ) -> tuple[np.ndarray | None, np.ndarray]:
     """What the black box says of moved rows, in batches, with progress; for all classes where there are several."""
     found: list[tuple[Any, np.ndarray]] = []
+    at_once = AT_ONCE if training.black_box.answers is None else BATCH
     with progress(len(moves), words, show) as bar:
-        for start in range(0, max(1, len(moves)), AT_ONCE):
-            part = moves.taken(slice(start, start + AT_ONCE))
+        for start in range(0, max(1, len(moves)), at_once):
+            part = moves.taken(slice(start, start + at_once))
             found.append(ask_moved(training, frame, part))
             bar.update(len(part))
     every = None if found[0][0] is None else np.concatenate([part for part, _ in found])
