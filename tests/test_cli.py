@@ -165,6 +165,7 @@ def test_fit_reads_model_files(limis_command, tmp_path):
         (["--target", "dear", "--surrogate", "ridge", "--weighting", "none"], "none is for --surrogate curves"),
         (["--target", "dear", "--max-depth", "2"], "--max-depth is for --surrogate tree"),
         (["--target", "dear", "--surrogate", "tree", "--max-questions", "5000"], "is for --surrogate curves"),
+        (["--target", "dear", "--surrogate", "tree", "--answers", "said"], "--answers is for --surrogate curves"),
         (["--target", "dear", "--max-questions", "10"], "--max-questions is 1,000 or more, not 10"),
         (["--outputs", "price", "--max-questions", "5000"], "--max-questions needs a model that can be asked"),
     ],

@@ -605,3 +605,5 @@ def test_answers_of_another_model_are_refused(tmp_path):
     LimisExplainer(score, **FEW, answers=tmp_path).fit(frame)
     with pytest.raises(InputError, match=r"another model, .* name a new folder"):
         LimisExplainer(lambda rows: 2 * score(rows), **FEW, answers=tmp_path).fit(frame)
+    with pytest.raises(InputError, match="kept for curves alone"):
+        LimisExplainer(score, surrogate="tree", answers=tmp_path).fit(frame)

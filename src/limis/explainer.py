@@ -528,7 +528,10 @@ class LimisExplainer(BaseEstimator):
         if self.surrogate == "curves":
             self._check_curve_options()
             check_curve_options(self.weighting, self.objective)
+            check_device(self.device)
             return
+        if self.answers is not None:
+            raise InputError('answers are kept for curves alone; leave the folder out, or use surrogate="curves"')
         if self.weighting in CURVE_WEIGHTINGS and self.weighting not in WEIGHTINGS:
             raise InputError(f'weighting={self.weighting!r} is for curves; use surrogate="curves"')
         if self.weighting not in TRAINED and self.objective != "auto":

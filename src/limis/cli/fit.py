@@ -96,6 +96,12 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         metavar="N",
         help=f"of curves: changed rows that the model may be asked about ({MAX_QUESTIONS:,})",
     )
+    options.add_argument(
+        "--answers",
+        type=Path,
+        metavar="DIR",
+        help="of curves: keep there what the model says, so that a command that was stopped goes on where it was",
+    )
     options.add_argument("--seed", type=seed, default=0, metavar="N", help="of everything random (0)")
     options.add_argument("--jobs", type=positive, default=-1, metavar="N", help="cores to use (all)")
     options.add_argument("--quiet", action="store_true", help="print errors only")
@@ -128,6 +134,7 @@ def run(args: argparse.Namespace) -> int:
         weighting=args.weighting,
         **({} if args.max_depth is None else {"max_depth": args.max_depth}),
         **({} if args.max_questions is None else {"max_questions": args.max_questions}),
+        **({} if args.answers is None else {"answers": args.answers}),
         output=args.output,
         categorical_features=args.categorical or "auto",
         n_jobs=args.jobs,
@@ -170,12 +177,13 @@ def _check_surrogate(args: argparse.Namespace, asked: bool) -> None:
         args.parser.error(f"--weighting {args.weighting} is for --surrogate {others}")
     if args.max_depth is not None and args.surrogate != "tree":
         args.parser.error("--max-depth is for --surrogate tree")
-    if args.max_questions is not None and not curves:
-        args.parser.error("--max-questions is for --surrogate curves")
+    for name, given in (("--max-questions", args.max_questions), ("--answers", args.answers)):
+        if given is not None and not curves:
+            args.parser.error(f"{name} is for --surrogate curves")
+        if given is not None and not asked:
+            args.parser.error(f"{name} needs a model that can be asked")
     if args.max_questions is not None and args.max_questions < FEWEST_QUESTIONS:
         args.parser.error(f"--max-questions is {FEWEST_QUESTIONS:,} or more, not {args.max_questions:,}")
-    if args.max_questions is not None and not asked:
-        args.parser.error("--max-questions needs a model that can be asked")
 
 
 def _take_apart(

@@ -229,6 +229,7 @@ def _try_out(explainer: LimisExplainer) -> None:
 def _pack_parameters(explainer: LimisExplainer) -> dict[str, Any]:
     parameters = {name: value for name, value in explainer.get_params(deep=False).items() if name != "model"}
     parameters["reward"] = None  # functions; it has done its work
+    parameters["answers"] = None  # a folder of this machine, which fitting alone reads
     if parameters["groups"] is not None:
         # As pairs, since a group may have any name, also one that has a meaning in the manifest.
         parameters["groups"] = [[str(name), list(sources)] for name, sources in parameters["groups"].items()]
