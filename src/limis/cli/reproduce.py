@@ -88,7 +88,7 @@ def _reproduce(experiments: list[Experiment], args: argparse.Namespace, folder: 
     for experiment in experiments:
         table = finish(experiment, scopes[experiment.name], folder, cache, plot=not args.no_plot)
         print(f"\n{experiment.name}: {experiment.description}")
-        print(experiment.show(table).to_string(index=False))
+        print("nothing to compare yet" if table.empty else experiment.show(table).to_string(index=False))
     print(f"\nwritten to {folder}")
 
 

@@ -59,7 +59,7 @@ def tabulate_pairs(outcomes: list[Audited]) -> pd.DataFrame:
         for line in _compare(first, methods[first], second, methods[second])
     ]
     found = pd.DataFrame(lines)
-    if found.empty:
+    if found.empty:  # no cell has both of any pair yet
         return found
     for place in found.groupby("pairs").groups.values():
         for side in ("ahead", "behind"):

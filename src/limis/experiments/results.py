@@ -35,13 +35,15 @@ def finish(experiment: Experiment, scope: Scope, folder: Path, cache: Cache, *, 
     Returns
     -------
     DataFrame
-        The tidy table.
+        The tidy table; nothing is written where it is empty.
     """
     runs = cache.finished(experiment.runs(scope))
     if not runs:
         raise InputError(f"no run of {experiment.name} is finished")
     found = [cache.load(run) for run in runs]
     table = experiment.tabulate([run.outcome(one) for run, one in zip(runs, found, strict=True)])
+    if table.empty:  # of comparisons, one side may not have been run yet
+        return table
     origin: dict[str, Any] = {"command": _command(experiment.name, scope), "limis": __version__}
     machines = {str(one["machine"]) for one in found}
     if experiment.cell:
