@@ -42,7 +42,9 @@ MIN_LESSONS = 20  # probe rows, below which nothing is learned
 # Each row of a small table is a probe row of a fit without it.
 FOLDS, MORE_FOLDS, FEW_ROWS = 3, 5, 500
 # A black box that jumps from row to row is foreseen best by a smooth stand-in, one with a clear shape by a fine one.
-FINE, SMOOTH = Size(300, 63, 0.2), Size(300, 63, 0.05)
+SIZES = (Size(300, 63, 0.2), Size(300, 63, 0.05))
+# Few rows are mixed in few ways, which smaller trees tell as well, in a third of the time.
+FEW_TO_MIX, SIZES_OF_FEW = 1_500, (Size(200, 31, 0.2), Size(150, 63, 0.05))
 # Of given outputs there may be noise to be learned by heart.
 OF_GIVEN = (Size(30, 15, 0.05), Size(100, 15, 0.05), Size(300, 63, 0.05))
 LESSON_CELLS, MOST_PROBES = 10_000_000, 500  # probe rows × candidates × columns, and probe rows, that teach
@@ -70,7 +72,7 @@ class Teacher:
 
     seed: int
     n_threads: int | None
-    size: Size = FINE
+    size: Size = SIZES[0]
 
     def teach(self, training: TrainingRows, mixtures: Answers | None) -> TaughtModel:
         """Fit it."""
@@ -224,7 +226,9 @@ def fit_curves(
             None if mixtures is None else mixtures.without(left_out),
             choosing.part(np.flatnonzero(left_out[places])),
         )
-    sizes = (FINE, SMOOTH) if can_be_asked else OF_GIVEN
+    sizes: tuple[Size, ...] = OF_GIVEN
+    if can_be_asked:
+        sizes = SIZES_OF_FEW if len(training) <= FEW_TO_MIX else SIZES
     teacher, taught = Teacher(seed, n_threads).choose(*first_fold, unit_of, sizes, show)
     if fold_of is not None:
         taught = teacher.teach(training, mixtures)
