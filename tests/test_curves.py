@@ -421,7 +421,7 @@ def test_labels_of_several_classes_are_explained_by_a_stand_in():
 def test_where_no_row_speaks_the_curves_are_still_trusted_and_known():
     explainer = LimisExplainer(lambda rows: rows[:, 0] * 2.0, weighting="none", **FEW)
     X = np.random.default_rng(0).normal(size=(800, 2))
-    found = explainer.fit(X).explain(X[:20])
+    found = explainer.fit(X, probe_rows=np.random.default_rng(1).normal(size=(100, 2))).explain(X[:20])
     assert explainer.skill_ > 0.95
     assert found.fidelity["trusted"].mean() > 0.5
     assert (found.status == "").all(axis=None)

@@ -175,7 +175,7 @@ class Subgroups:
         own, whole = self._near(group)
         return (
             f"few training rows are near those of {_quoted(group)}: half of them rest on at most {show_number(own, 3)} "
-            f"effective rows ({show_number(whole, 3)} over all); more training rows like them would help"
+            f"effective rows ({show_number(whole, 3)} over all); more training rows near them would help"
         )
 
 
