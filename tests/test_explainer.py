@@ -84,9 +84,9 @@ def explainer_mean(found, name):
     return found.training.table.columns[found.training.table.names.index(name)].offset
 
 
-def test_the_telling_has_two_steps(found, explainer):
-    overall = explainer.training_.overall_mean
-    np.testing.assert_allclose(overall + found.neighbourhood_shift, found.base_values)
+def test_the_telling_has_two_steps(sloped, ridges):
+    overall = ridges.training_.overall_mean
+    np.testing.assert_allclose(overall + sloped.neighbourhood_shift, sloped.base_values)
 
 
 def test_explanations_follow_the_black_box_and_its_changes(found, explainer):
@@ -272,11 +272,12 @@ def test_json_holds_every_case(found):
     cases = json.loads(found[:3].to_json())
     assert [case["row"] for case in cases] == ["p700", "p701", "p702"]
     assert cases[0]["contributions"].keys() == {"age", "pay", "city", "noise"}
-    assert {point["value"] for point in cases[0]["curves"]["city"]} == {"Rome", "Oslo", "Bern"}
-    assert None in [point["value"] for point in cases[0]["curves"]["pay"]]  # where it is missing
-    told = {point["value"]: point["change"] for point in cases[1]["curves"]["age"]}
-    curve = found[1].curve("age").query("not own")
-    np.testing.assert_allclose([told[value] for value in curve["value"]], curve["change"])
+    first, second = ({told["column"]: told["values"] for told in case["curves"]} for case in cases[:2])
+    assert {point["value"] for point in first["city"]} == {"Rome", "Oslo", "Bern"}
+    assert None in [point["value"] for point in first["pay"]]  # where it is missing
+    curve = found[1].curve("age")
+    assert [point["value"] for point in second["age"]] == curve["value"].tolist()
+    np.testing.assert_array_equal([point["output"] for point in second["age"]], curve["output"])
 
 
 def test_labels_alone_are_explained_and_what_needs_a_model_is_absent(people):

@@ -12,6 +12,7 @@ from limis import Explanations, InputError, LimisExplainer
 from limis.local_view import FIXED, UNKNOWN_HERE, Reason
 from limis.report import cards, page, write_text
 from limis.report.chart import bars
+from limis.report.curves import curves_of, what_ifs
 from limis.report.words import MINUS, Numbers, printable
 
 NASTY = "<script>alert(1)</script>"
@@ -79,7 +80,7 @@ def labels() -> Explanations:
 @pytest.fixture(scope="module")
 def many_columns() -> Explanations:
     X = np.random.default_rng(0).normal(size=(300, 80))
-    return LimisExplainer(lambda rows: rows[:, 0] * 2 - rows[:, 1]).fit(X).explain(X[:2])
+    return LimisExplainer(lambda rows: rows[:, 0] * 2 - rows[:, 1], surrogate="ridge").fit(X).explain(X[:2])
 
 
 def with_(found: Explanations, **training) -> Explanations:
@@ -195,25 +196,18 @@ def test_a_card_tells_the_numbers_of_its_explanation(ridges):
     assert f"(all rows: {apart['overall']})" in text
 
 
-def test_a_card_of_curves_tells_what_other_values_would_add(regression):
+def test_a_card_of_curves_tells_what_other_values_would_lead_to(regression):
     one, numbers = regression[0], Numbers.of(regression.training)
     text = read(cards(regression[:1], total=1)).text
-    for number in (one.model_output, regression.training.overall_mean):
+    for number in (one.model_output, regression.training.overall_mean, one.fidelity["error"]):
         assert numbers.show(number) in text
-    assert f"{numbers.signed(one.neighbourhood_shift)}because of what this row’s values do together" in text.replace(
-        "\n", ""
-    )
     for reason in one.reasons():
         assert reason.words in text
         assert numbers.signed(reason.contribution) in text
-    curve, training = one.curve("income"), regression.training
-    ends = curve.loc[[curve["change"].idxmin(), curve["change"].idxmax()]]
-    for value, change in zip(ends["value"], ends["change"], strict=True):
-        shown = training.table.columns[1].show(training.frame, training.frame["income"].tolist().index(value))
-        assert f"{numbers.signed(change)} at {shown}" in text
-    cities = one.curve("city").query("not own")
-    for value, change in zip(cities["value"], cities["change"], strict=True):
-        assert f"{numbers.signed(change)} with {value}" in text
+    told = what_ifs(curves_of(one), numbers, numbers.show)
+    assert {line.column for line in told} >= {"age", "city"}
+    for line in told:
+        assert f"{line.value} instead of {line.own} it would say {line.said}" in text
     # They stand at what the black box says of the row: there is no error there to tell of.
     assert "away" not in text
 
@@ -230,7 +224,7 @@ def test_without_outputs_nothing_is_said_of_the_black_box(labels):
     text = read(cards(labels, total=2)).text
     assert labels.outputs is None
     assert "the black box says" not in text
-    assert "the local model" in text
+    assert "the stand-in’s prediction" in text
     assert "Label" in text
     assert "the error on changes was not measured" in text
 
@@ -345,9 +339,9 @@ def test_characters_that_are_not_text_are_replaced(regression, tmp_path):
     assert not set("\x00\x07\x1b\ud800\u202e") & set(html)
 
 
-def test_long_names_are_cut_with_the_whole_in_the_title(regression):
+def test_long_names_are_cut_with_the_whole_in_the_title(ridges):
     long = "very long name " * 40
-    found = renamed(regression, [long, "b", "c", "d", "e"], city="x" * 500)
+    found = renamed(ridges, [long, "b", "c", "d", "e"], city="x" * 500)
     seen = read(page(found, title="t"))
     assert "very long name very lon…" in seen.text  # the head of a table's column
     assert any(title.startswith(long) for title in seen.titles)

@@ -643,7 +643,7 @@ def test_an_explainer_without_its_model_explains_but_suggests_nothing(client_for
         assert client.post("/api/suggest", json={"rows": [row]}).status_code == 422
         assert client.get("/tables/rows").status_code == 200
         page = client.get("/tables/rows/rows/0?c0=0.9")
-        assert "foresees" in page.text
+        assert "curves foresee" in page.text
         assert 'id="suggest"' not in page.text
         assert client.get("/api/metadata").json()["has_model"] is False
 

@@ -333,6 +333,15 @@ def test_groups_that_fare_worse_are_told():
     assert alike.flags() == []
 
 
+@pytest.mark.parametrize(
+    ("near", "rest", "lonely"), [(0, 0, 0), (8, 8, 0), (8, 9, 0), (8, 30, 1), (6, 12, 1), (14, 20, 0), (14, 50, 1)]
+)
+def test_few_rows_are_told_of_groups_that_rest_on_fewer_than_others(near, rest, lonely):
+    group = np.repeat(["few", "rest"], [50, 150])
+    found = made_up({"x": np.ones(200)}, group, effective_rows=np.where(group == "few", float(near), float(rest)))
+    assert len(found.flags()) == lonely
+
+
 # --- errors -------------------------------------------------------------------------------------------
 
 

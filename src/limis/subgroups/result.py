@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 EVERYBODY = "all rows"
-# Training rows near a group are few when half of its rows rest on fewer than so many, or than this share of what
-# half of all explained rows rest on.
-FEW_NEAR, FEW_NEAR_SHARE = 10, 0.5
+# Training rows near a group are few when half of its rows rest on fewer than this share of what half of all explained
+# rows rest on; the larger share does where that is fewer than so many rows.
+FEW_NEAR, FEW_NEAR_SHARE, FEWER_SHARE = 10, 0.5, 0.8
 _SHORT: dict[Measure, str] = {"coefficients": "coefficient", "contributions": "contribution"}
 _WORSE = {
     "lmae": "local models follow the black box worse in {group}: the mean error is {own}, {whole} over all rows",
@@ -104,9 +104,9 @@ class Subgroups:
         list of str
             First those columns. Then the groups in which local models, or the black box itself, do clearly worse than
             over all rows: the two 95% intervals are apart. Then groups with few training rows near, which more
-            training rows would help: half of the group's rows rest on fewer than 10 effective rows, or on fewer than
-            half of what half of all explained rows rest on. Last, groups of fewer than five rows, of which nothing
-            can be told.
+            training rows would help: what half of the group's rows rest on is less than half of what half of all
+            explained rows rest on, or less than 0.8 of it and fewer than 10 effective rows. Last, groups of fewer than
+            five rows, of which nothing can be told.
 
         Notes
         -----
@@ -168,14 +168,15 @@ class Subgroups:
 
     def _is_lonely(self, group: str) -> bool:
         own, whole = self._near(group)
-        # Where no training row has weight for any, as curves may have it, none is missing here.
-        return whole > 0 and own < max(FEW_NEAR, FEW_NEAR_SHARE * whole) and int(self.sizes[group]) >= FEWEST
+        # Never by a number alone: curves of all rows may rest on few, or none, and no group lacks any then.
+        few = max(FEW_NEAR_SHARE * whole, min(FEW_NEAR, FEWER_SHARE * whole))
+        return own < few and int(self.sizes[group]) >= FEWEST
 
     def _lonely(self, group: str) -> str:
         own, whole = self._near(group)
         return (
             f"few training rows are near those of {_quoted(group)}: half of them rest on at most {show_number(own, 3)} "
-            f"effective rows ({show_number(whole, 3)} over all); more training rows like them would help"
+            f"effective rows ({show_number(whole, 3)} over all); more training rows near them would help"
         )
 
 
