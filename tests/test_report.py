@@ -16,6 +16,7 @@ from limis.report.curves import curves_of, what_ifs
 from limis.report.words import MINUS, Numbers, printable
 
 NASTY = "<script>alert(1)</script>"
+FEW = {"max_questions": 2000, "n_jobs": 1}  # too few for a bound on the error on changes
 
 
 def mixed_frame(n_rows: int = 300) -> pd.DataFrame:
@@ -54,7 +55,8 @@ def unlike_training() -> pd.DataFrame:
 @pytest.fixture(scope="module")
 def regression() -> Explanations:
     frame = mixed_frame()
-    return LimisExplainer(value_of).fit(frame).explain(pd.concat([frame.iloc[:3], unlike_training()]))
+    found = LimisExplainer(value_of).fit(frame)
+    return found.explain(pd.concat([frame.iloc[:3], unlike_training()]))
 
 
 @pytest.fixture(scope="module")
@@ -67,14 +69,14 @@ def ridges() -> Explanations:
 @pytest.fixture(scope="module")
 def classification() -> Explanations:
     frame = mixed_frame()
-    return LimisExplainer(Classifier(), output="logit").fit(frame).explain(frame.iloc[:3])
+    return LimisExplainer(Classifier(), output="logit", **FEW).fit(frame).explain(frame.iloc[:3])
 
 
 @pytest.fixture(scope="module")
 def labels() -> Explanations:
     frame = mixed_frame()
     y = np.where(value_of(frame) > 5, "yes", "no")
-    return LimisExplainer().fit(frame, y).explain(frame.iloc[:2])
+    return LimisExplainer(**FEW).fit(frame, y).explain(frame.iloc[:2])
 
 
 @pytest.fixture(scope="module")
@@ -350,7 +352,7 @@ def test_long_names_are_cut_with_the_whole_in_the_title(ridges):
 @pytest.mark.parametrize("factor", [1e-12, 1e-3, 1e6, 1e18])
 def test_tiny_and_huge_outputs_stay_short(factor):
     frame = mixed_frame()
-    found = LimisExplainer(lambda rows: factor * value_of(rows)).fit(frame).explain(frame.iloc[:1])
+    found = LimisExplainer(lambda rows: factor * value_of(rows), **FEW).fit(frame).explain(frame.iloc[:1])
     numbers = Numbers.of(found.training)
     shown = numbers.show(found[0].model_output)
     assert len(shown) <= 12
