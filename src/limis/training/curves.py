@@ -43,7 +43,7 @@ MIN_LESSONS = 20  # probe rows, below which nothing is learned
 FOLDS, MORE_FOLDS, FEW_ROWS = 3, 5, 500
 # A black box that jumps from row to row is foreseen best by a smooth stand-in, one with a clear shape by a fine one.
 SIZES = (Size(300, 63, 0.2), Size(300, 63, 0.05))
-# Few rows are mixed in few ways, which smaller trees tell as well, in a third of the time.
+# Few rows are mixed in few ways, which smaller trees tell as well, in half of the time.
 FEW_TO_MIX, SIZES_OF_FEW = 1_500, (Size(200, 31, 0.2), Size(150, 63, 0.05))
 # Of given outputs there may be noise to be learned by heart.
 OF_GIVEN = (Size(30, 15, 0.05), Size(100, 15, 0.05), Size(300, 63, 0.05))
@@ -67,7 +67,7 @@ class CurveOptions:
 class Teacher:
     """How the taught model is fitted: to mixtures of training rows, of which the black box remembers none.
 
-    Training rows teach only where mixtures are fewer, or where there is no model to ask about any.
+    Training rows themselves teach only where there are few of either.
     """
 
     seed: int
@@ -78,7 +78,7 @@ class Teacher:
         """Fit it."""
         values, answers = [training.values], [training.outputs]
         if mixtures is not None:
-            few = len(mixtures) < len(training)
+            few = len(training) <= FEW_TO_MIX or len(mixtures) < len(training)
             values = [*(values if few else []), mixtures.values]
             answers = [*(answers if few else []), mixtures.outputs]
         # In deviations, as boosting works in single precision: outputs of any size are learned alike.
