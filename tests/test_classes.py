@@ -80,8 +80,8 @@ def test_a_linear_model_is_found_for_every_class(sloped, model, ridges):
 def test_the_curves_of_every_class_follow_the_model(explainer):
     # Rows alone foresee changes of so smooth a model best; what it says of a row they do not know as well.
     assert explainer.nse_ > 0.8
-    assert explainer.skill_ > 0.9
-    assert all(part.nse > 0.7 and min(part.skills.values()) > 0.9 for part in explainer.by_class_.values())
+    assert explainer.skill_ > 0.8
+    assert all(part.nse > 0.7 and min(part.skills.values()) > 0.6 for part in explainer.by_class_.values())
 
 
 def test_class_coefficients_sum_to_zero_for_a_model_that_is_not_linear(wine):
