@@ -88,7 +88,7 @@ def test_fit_trains_a_model_and_says_what_it_found(limis_command, tmp_path):
     )
     assert code == 0
     assert "LightGBM, trained here to predict dear = yes" in out
-    assert "180 to explain with, 60 probe rows held out, 4 columns" in out
+    assert "240 to explain with, each a probe row of a fit without it, 4 columns" in out
     assert "the logit of yes (chosen by auto)" in out
     assert re.search(r"NSE (0\.\d{3}|1\.000)", out)
     assert re.search(r"skill on changes (0\.\d{3}|1\.000)", out)

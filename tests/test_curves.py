@@ -148,7 +148,7 @@ def test_teaching_never_starts_more_threads_than_the_caller_allows(taught, monke
     fit = HistGradientBoostingRegressor.fit
     monkeypatch.setattr(HistGradientBoostingRegressor, "fit", watched)
     with threadpool_limits(1, user_api="openmp"):
-        TaughtModel.teach(table, values, values[:, 0], 0, n_trees=2, leaves=5)
+        TaughtModel.teach(table, values, values[:, 0], 0, Size(2, 5, 0.2))
     assert seen == [{1}]
 
 
@@ -321,8 +321,8 @@ def test_curves_of_many_rows_are_those_of_each(explained):
         pd.testing.assert_frame_equal(own.curves, each)
 
 
-def test_rows_that_speak_are_training_rows_and_never_equal_ones(explained):
-    explainer, _, _ = explained
+def test_rows_that_speak_are_training_rows_and_never_equal_ones():
+    explainer = LimisExplainer(score, weighting="learned", **FEW).fit(people())
     own = explainer.training_.frame.iloc[:20]
     weights = explainer.explain(own).weights
     assert weights.shape == (20, len(explainer.training_))

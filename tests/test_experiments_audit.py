@@ -21,7 +21,7 @@ with warnings.catch_warnings():
 
 pytestmark = pytest.mark.slow
 
-TRIED = ("limis", "SILO, MAPLE, global models, ceiling", "LIME", "SHAP")
+TRIED = ("limis, curves", "limis, ridge", "SILO, MAPLE, global models, ceiling", "LIME", "SHAP")
 
 
 @pytest.fixture(scope="module")

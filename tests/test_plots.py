@@ -83,14 +83,12 @@ def test_the_waterfall_tells_no_number_of_a_column_whose_effect_was_not_seen():
     assert all(text.get_text() for place, text in enumerate(ax.texts) if place != line)
 
 
-@pytest.mark.parametrize(("kind", "second"), [("plain", "rows like this one"), ("curves", "columns together")])
-def test_the_waterfall_leads_from_the_overall_mean_to_the_local_prediction(kind, second, request):
-    plain = request.getfixturevalue(kind)
+def test_the_waterfall_leads_from_the_overall_mean_to_the_local_prediction(plain):
     ax = plot_contributions(plain)
     words = drawn_words(ax)
     numbers = Numbers.of(plain.all.training)
     assert words[0] == "all training rows"
-    assert words[1] == second
+    assert words[1] == "rows like this one"
     assert "local prediction" in words
     for reason in plain.reasons():
         assert reason.words in words

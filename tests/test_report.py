@@ -209,7 +209,7 @@ def test_a_card_of_curves_tells_what_other_values_would_lead_to(regression):
     told = what_ifs(curves_of(one), numbers, numbers.show)
     assert {line.column for line in told} >= {"age", "city"}
     for line in told:
-        assert f"{line.value} instead of {line.own} it would say {line.said}" in text
+        assert f"{line.value} instead of {line.own} it would say {line.said}" in " ".join(text.split())
     # They stand at what the black box says of the row: there is no error there to tell of.
     assert "away" not in text
 

@@ -56,7 +56,7 @@ def found(explainer, people):
 
 def test_trees_foresee_what_the_model_does(explainer):
     assert explainer.nse_ > 0.9
-    assert explainer.skill_ > 0.6
+    assert explainer.skill_ > 0.5
     assert set(explainer.choices_["tree_on"].dropna()) == {"changes", "rows"}
 
 

@@ -36,7 +36,10 @@ def fit_lines(explainer: LimisExplainer, n_probe: int, seconds: float, path: Pat
     """What was fitted, how well, how long it took and where it is."""
     training = explainer.training_
     columns = count(len(training.table.columns), "column", "columns")
-    yield _line("Rows", f"{len(training.frame):,} to explain with, {n_probe:,} probe rows held out, {columns}")
+    held_out = f"{n_probe:,} probe rows held out"
+    if explainer.bound_ is not None and explainer.bound_.cross_fitted:
+        held_out = "each a probe row of a fit without it"
+    yield _line("Rows", f"{len(training.frame):,} to explain with, {held_out}, {columns}")
     yield _line("Explained", _scale(explainer))
     yield from quality_lines(explainer)
     chosen = _chosen(explainer.choices_)
