@@ -16,13 +16,11 @@ import scipy.sparse as sp
 from numba import prange
 
 from limis.around import Heights, Near, around
-from limis.changes import ColumnSystems
 from limis.curves.grids import Grids
 from limis.curves.intervals import CurveIntervals
 from limis.curves.questions import Responses, taught_responses
 from limis.curves.taught import TaughtModel
 from limis.curves.weights import ResponseWeights
-from limis.errors import InputError
 from limis.fidelity.units import Units
 from limis.perturb import MovedRows
 from limis.retrieval import Retriever
@@ -444,11 +442,8 @@ class CurveModel:
         training: TrainingRows,
         fallback: GlobalFit | None,  # noqa: ARG002 - the taught model is what is left when no row has weight
         values: np.ndarray,
-        own: ColumnSystems | None = None,
     ) -> CurveFits:
         """The curves of one block of rows."""
-        if own is not None:
-            raise InputError("curves take questions of their own")
         ground, recorded = self.ground, self.ground.recorded
         slots, proximity = self.near(training, values)
         shares = self.shares(training, values, slots, proximity)

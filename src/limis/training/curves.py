@@ -33,7 +33,6 @@ from limis.retrieval import Retriever
 from limis.rows import TrainingRows
 from limis.training.measuring import MeasuringRows
 
-CurveWeighting = Literal["auto", "learned", "forest", "uniform", "random", "none"]
 CURVE_WEIGHTINGS = ("auto", "learned", "forest", "uniform", "random", "none")
 N_CANDIDATES = 64
 SHOWN, REFERENCE = 32, 100  # values that a curve is shown at; training rows that contributions are counted by
