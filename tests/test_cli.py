@@ -92,7 +92,7 @@ def test_fit_trains_a_model_and_says_what_it_found(limis_command, tmp_path):
     assert "the logit of yes (chosen by auto)" in out
     assert re.search(r"NSE (0\.\d{3}|1\.000)", out)
     assert re.search(r"skill on changes (0\.\d{3}|1\.000)", out)
-    assert re.search(r"weights \w+, taught yes: best on probe rows of the 5 tried", out)
+    assert re.search(r"weights \w+: best on probe rows of the 3 tried", out)
     assert "new.limis" in out
     assert "recording responses" in err
     explainer = limis.load(tmp_path / "new.limis")

@@ -28,7 +28,7 @@ def test_the_list_names_every_experiment_with_what_it_shows(capsys):
     told = capsys.readouterr().out
     for experiment in EXPERIMENTS.values():
         assert f"{experiment.name}\n    {experiment.description}\n" in told
-    assert "all-synthetic\n    13 of the above" in told
+    assert "all-synthetic\n    14 of the above" in told
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,13 @@ import pandas as pd
 import pytest
 
 from limis import InputError
-from limis.experiments.audit_methods import CEILING, GROUPS, QUERIES, RIDGE, SHAP
+from limis.experiments.audit_methods import BY_QUESTIONS, CEILING, GLOBAL, GROUPS, QUERIES, RIDGE, SHAP
 from limis.experiments.audit_problem import BOXES
 from limis.experiments.audit_runs import AuditRun
-from limis.experiments.audit_tables import AUDIT, check_same_questions
+from limis.experiments.audit_tables import check_same_questions
 from limis.experiments.protocol import Scope
 from limis.experiments.real_problem import RealProblem
-from limis.experiments.registry import named
+from limis.experiments.registry import AUDIT, named
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # importing shap warns of what matplotlib will do some day
@@ -21,7 +21,7 @@ with warnings.catch_warnings():
 
 pytestmark = pytest.mark.slow
 
-TRIED = ("limis, curves", "limis, ridge", "SILO, MAPLE, global models, ceiling", "LIME", "SHAP")
+TRIED = ("limis, curves", BY_QUESTIONS, "limis, ridge", "SILO, MAPLE", GLOBAL, "LIME", "SHAP")
 
 
 @pytest.fixture(scope="module")

@@ -107,6 +107,7 @@ def test_a_row_is_opened_a_value_changed_and_a_suggestion_followed(opened, serve
         page.get_by_role("link", name=f"Row {row}", exact=True).click()
         assert page.get_by_role("heading", level=1).inner_text() == f"Row {row}"
 
+        page.wait_for_load_state()  # what is typed before the script is there is sent with the form alone
         page.get_by_role("textbox", name="age").fill("75")
         page.locator(".compare").wait_for()
         changed = served_explainer.explain(served_rows.iloc[[row]].assign(age=75))

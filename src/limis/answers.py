@@ -30,13 +30,19 @@ class AnswerFolder:
         """The folder for a model, known by its outputs on training rows; one of another model is refused."""
         folder = cls(Path(path))
         mark = _digest(frame) + _of_bytes(np.array([f"{one:.{DIGITS}g}" for one in np.ravel(outputs)]).tobytes())
-        folder.path.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.path.mkdir(parents=True, exist_ok=True)
+        except FileExistsError:
+            raise InputError(
+                f"answers={str(path)!r} is a file; name a folder, which is made where it is missing"
+            ) from None
         known = folder.path / MARK
         if not known.exists():
             _write(known, mark.encode())
         elif known.read_text(encoding="utf-8") != mark:
             raise InputError(
-                f"{folder.path} holds the answers of another model, or about other rows; name a new folder"
+                f"{folder.path} holds the answers of another model, about other rows, or on another scale (output=); "
+                "name a new folder"
             )
         return folder
 
@@ -45,8 +51,11 @@ class AnswerFolder:
         path = self._path(frame)
         if not path.exists():
             return None
-        with pa.OSFile(str(path)) as file:
-            table = pa.ipc.open_file(file).read_all()
+        try:
+            with pa.OSFile(str(path)) as file:
+                table = pa.ipc.open_file(file).read_all()
+        except pa.ArrowInvalid:  # damaged: asked about again
+            return None
         found = np.stack([column.to_numpy() for column in table.columns], axis=1)
         return found[:, 0] if table.column_names == ["output"] else found
 

@@ -349,10 +349,13 @@ class LimisExplainer(BaseEstimator):
         black_box, known = first_outputs(self.model, self.output, table, frame, y, outputs)
         if known.ndim == 2:
             black_box = leading_view(black_box, known)
+        # Of the table as it is given: other options divide it otherwise.
+        asked_before = self.answers is not None and black_box.can_be_asked
+        folder = AnswerFolder.open(self.answers, frame, known) if asked_before else None
 
         held_out, kept = None, np.arange(len(frame))
         if probe_rows is not None:
-            probe_frame = table.read(probe_rows)
+            probe_frame = table.read(probe_rows, "in probe_rows")
             probe_known = outputs_of(replace(black_box, view=None), probe_frame, probe_outputs, "probe_outputs")
             held_out = self._answered(black_box, probe_frame, probe_known)
         elif not self._cross_fits(len(frame)):
@@ -368,7 +371,7 @@ class LimisExplainer(BaseEstimator):
         self.training_log_: list[TrainingLog] = []
         self.local_model_: LocalModel
         if held_out is None or self.surrogate == "curves":
-            self._fit_curves(held_out, fresh, rng)
+            self._fit_curves(held_out, fresh, rng, folder)
         else:
             self._measure(self._fit_stage(held_out, rng), rng)
         self.n_features_in_ = len(table.source_names)
@@ -400,12 +403,16 @@ class LimisExplainer(BaseEstimator):
         """Whether all rows of a small table are probe rows too, each of a fit without it, so that none is lost."""
         return self.surrogate == "curves" and FEWEST_CROSS_FITTED <= n_rows <= MOST_CROSS_FITTED
 
-    def _fit_curves(self, held_out: AnsweredRows | None, fresh: np.ndarray | None, rng: np.random.Generator) -> None:
+    def _fit_curves(
+        self,
+        held_out: AnsweredRows | None,
+        fresh: np.ndarray | None,
+        rng: np.random.Generator,
+        folder: AnswerFolder | None,
+    ) -> None:
         """Curves, chosen and measured on held-out rows, or on the rows of a small table by fits without them."""
         training = self.training_
-        if self.answers is not None and training.black_box.can_be_asked:
-            known = training.outputs if training.every is None else training.every
-            training.black_box.answers = AnswerFolder.open(self.answers, training.frame, known)
+        training.black_box.answers = folder
         self.global_fit_ = GlobalFit.of(training)
         places = measured = np.empty(0, dtype=np.int64)
         if held_out is None:
@@ -458,7 +465,7 @@ class LimisExplainer(BaseEstimator):
             raise InputError('fresh_rows are for curves; use surrogate="curves", or add them to X')
         if not black_box.can_be_asked:
             raise InputError("fresh_rows need a model to ask; pass it to LimisExplainer")
-        rows = table.read(fresh_rows)
+        rows = table.read(fresh_rows, "in fresh_rows")
         strange = (table.values(rows) == UNKNOWN) & table.is_category
         if strange.any():
             name = table.names[int(np.argwhere(strange)[0][1])]
@@ -611,6 +618,7 @@ class LimisExplainer(BaseEstimator):
             changes is still the one of the explanation without questions.
         """
         check_is_fitted(self, "training_")
+        self._check_queries(queries)
         training = self.training_
         frame = training.table.read(X)
         values = training.table.values(frame)
@@ -623,7 +631,6 @@ class LimisExplainer(BaseEstimator):
         fits = self._whole().fits(values, self.memory_limit, show=bool(self.verbose))
         informed = None
         if queries:
-            self._check_queries(queries)
             assert known is not None
             informed = self._informed(frame, values, known, fits, int(queries))
         return Explanations(
@@ -897,6 +904,8 @@ class LimisExplainer(BaseEstimator):
     def _check_queries(self, queries: Any) -> None:
         if isinstance(queries, bool) or not isinstance(queries, Integral) or queries < 0:
             raise InputError(f"queries is a number of questions a row, 0 or more, not {queries!r}")
+        if queries == 0:
+            return
         if not self.training_.black_box.can_be_asked:
             raise InputError("queries need a model to ask; pass it to LimisExplainer, or to limis.load")
         if isinstance(self.local_model_, CurveModel):

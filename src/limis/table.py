@@ -93,14 +93,17 @@ class Table:
 
     # --- reading a user's table ---------------------------------------------------------------
 
-    def read(self, X: Any) -> pd.DataFrame:
-        """Check a table against the one learned: same columns, any order; extra ones are left out."""
+    def read(self, X: Any, what: str = "to explain") -> pd.DataFrame:
+        """Check a table against the one learned: same columns, any order; extra ones are left out.
+
+        what : what its rows are for, in the words of an error.
+        """
         if isinstance(X, pd.DataFrame) and X.columns.is_(self._known_columns) and len(X) > 0:
             return X
         X = from_polars(X)
         frame = as_frame(X)
         if len(frame) == 0:
-            raise InputError("there are no rows to explain: the table is empty")
+            raise InputError(f"there are no rows {what}: the table is empty")
         if not isinstance(X, pd.DataFrame):
             if frame.shape[1] != len(self.source_names):
                 raise InputError(

@@ -1,7 +1,7 @@
 """Questions at explain time: what the black box says of the row itself with other values, where curves are least sure.
 
-At a value that was asked about the curve is the black box's own answer. Between two of them what was missed is carried
-over, as much of it as recorded responses show to carry from one value to the next.
+At a value that was asked about the curve is the black box's own answer. Between two of them it moves by what was missed
+at both, and beyond them by as much as recorded responses show to carry from one value to the next.
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ from limis.changes import ask_moved
 from limis.curves.model import CurveFits, CurveGround
 from limis.perturb import MovedRows, Moves
 from limis.rows import TrainingRows
+from limis.walk import blocks
+
+VALUES_AT_ONCE = 20_000_000  # of changed rows that are asked about together
 
 
 @dataclass
@@ -23,19 +26,22 @@ class UnitAnswers:
 
     places: np.ndarray  # (values,) ranks of numbers, in order
     missed: np.ndarray  # (values,)
-    carries: float  # how much carries from one value to the next, from 0 to 1
+    carries: float  # how much carries over beyond the last value, from 0 to 1
 
     def between(self, places: np.ndarray) -> np.ndarray:
-        """What is expected to be missed at other places: all of it where it was asked, less between, flat beyond."""
-        filled = np.interp(places, self.places, self.missed)
+        """What is expected to be missed at other places: between two that were asked what both missed, flat beyond.
+
+        What only one of them missed, or each in another direction, is not carried over: an outlier's answer would lead
+        astray all the way to the next.
+        """
         right = np.clip(np.searchsorted(self.places, places), 1, max(1, len(self.places) - 1))
-        low, high = self.places[right - 1], self.places[np.minimum(right, len(self.places) - 1)]
-        gap = np.maximum(high - low, 1e-300)
-        near = np.minimum(np.abs(places - low), np.abs(places - high)) / gap  # 0 at a value asked about, ½ midway
-        inside = (places > low) & (places < high)
-        share = np.where(inside, 1 - (1 - self.carries) * np.minimum(2 * near, 1.0), 1.0)
+        left, right = right - 1, np.minimum(right, len(self.places) - 1)
+        low, high = self.missed[left], self.missed[right]
+        found = np.where(np.sign(low) == np.sign(high), np.sign(low) * np.minimum(np.abs(low), np.abs(high)), 0.0)
+        found = np.where(places == self.places[left], low, np.where(places == self.places[right], high, found))
         beyond = (places < self.places[0]) | (places > self.places[-1])
-        return filled * np.where(beyond, self.carries, share)
+        ends = np.where(places < self.places[0], self.missed[0], self.missed[-1])
+        return np.where(beyond, self.carries * ends, found)
 
 
 @dataclass
@@ -65,25 +71,38 @@ def ask_curves(
     energy = fits.doubt()
     own_cells = ground.shown.cells(ground.table, fits.values)
     own_cells = np.where(ground.shown.holds(fits.values, own_cells), own_cells, -1)
-    rows, cells = [], []
-    for row in range(len(fits.values)):
-        chosen = _choose(ground, energy[row], own_cells[row], n_questions)
-        rows.append(np.full(len(chosen), row))
-        cells.append(chosen)
-    at, cell = np.concatenate(rows), np.concatenate(cells).astype(np.int64)
-    unit = np.repeat(np.arange(len(ground.units)), ground.shown.sizes)[cell]
+    own_ranks, carries = ground.table.ranks(fits.values), _carries(ground)
+    told = np.empty(len(fits.values), dtype=object)
+    most = max(1, min(n_questions, len(ground.shown_unit)) * fits.values.shape[1])
+    for block in blocks(len(told), max(1, VALUES_AT_ONCE // most)):
+        rows = np.arange(len(told))[block]
+        chosen = [_choose(ground, energy[row], own_cells[row], n_questions) for row in rows]
+        unit, cell, missed, ranks = _ask(training, frame, outputs, fits, rows, chosen)
+        ends = np.cumsum([0, *map(len, chosen)])
+        for place, row in enumerate(rows):
+            own = slice(ends[place], ends[place + 1])
+            told[row] = _row_answers(ground, unit[own], cell[own], missed[own], ranks[own], own_ranks[row], carries)
+    return replace(fits, answers=told)
+
+
+def _ask(
+    training: TrainingRows,
+    frame: pd.DataFrame,
+    outputs: np.ndarray,
+    fits: CurveFits,
+    rows: np.ndarray,
+    chosen: list[np.ndarray],
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """The unit and cell of each question, what the curves missed of its answer, and the ranks of the changed row."""
+    ground = fits.ground
+    at, cell = np.repeat(rows, [len(cells) for cells in chosen]), np.concatenate(chosen)
+    unit = ground.shown_unit[cell]
     donors = np.concatenate([np.empty(0, dtype=np.int64), *ground.shown.donors])[cell]
     moves = Moves(at, donors, ground.units.matrix(fits.values.shape[1])[unit])
     _, answers = ask_moved(training, frame, moves)
     changed = np.where(moves.changed, training.values[donors], fits.values[at])
     missed = answers - outputs[at] - fits.changes(at, MovedRows(ground.table, changed))
-    ranks, carries = ground.table.ranks(changed), _carries(ground)
-    own_ranks = ground.table.ranks(fits.values)
-    told = np.empty(len(fits.values), dtype=object)
-    for row in range(len(told)):
-        mine = np.flatnonzero(at == row)
-        told[row] = _row_answers(ground, unit[mine], cell[mine], missed[mine], ranks[mine], own_ranks[row], carries)
-    return replace(fits, answers=told)
+    return unit, cell, missed, ground.table.ranks(changed)
 
 
 def _row_answers(
@@ -143,8 +162,7 @@ def _choose(ground: CurveGround, energy: np.ndarray, own: np.ndarray, n: int) ->
         if len(ground.units.members[unit]) == 1 and not ground.table.is_category[column]:
             order = np.argsort(shown.values[unit][cells - shown.starts[unit], 0], kind="stable")
             cells = cells[order]
-            even = np.linspace(0, len(cells) - 1, counts[unit]).round().astype(np.int64)
-            cells = cells[np.unique(even)]
+            cells = cells[((np.arange(counts[unit]) + 0.5) * len(cells) / counts[unit]).astype(np.int64)]
         chosen.append(cells[: counts[unit]])
     return np.concatenate([np.empty(0, dtype=np.int64), *chosen])
 

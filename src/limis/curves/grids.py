@@ -4,17 +4,49 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from limis.curves.kernels import find_cells
+from limis.curves.kernels import find_between, find_cells
 from limis.fidelity.units import Units
 from limis.table import Table
 
 MOST_HELD, QUANTILES = 8, 8  # values of a number: those held most, and quantiles; all where there are no more
+NEAREST = 3  # values of a grid that are near a value
 FAR = 0.1  # ranks: of columns that count as one, values farther from all recorded ones than this have no response
+
+
+class Between(NamedTuple):
+    """Where values stand on the grids: the cells next below and above a number, and how far it is between them.
+
+    All are (rows, units). Other values stand in one cell alone, and have -1 where there is none for them.
+    """
+
+    low: np.ndarray
+    high: np.ndarray
+    share: np.ndarray
+
+    @property
+    def known(self) -> np.ndarray:
+        """Whether a value has a place: (rows, units) bool."""
+        return self.low >= 0
+
+    def part(self, rows: Any, units: Any = slice(None)) -> Between:
+        """Of some rows, and some units."""
+        return Between(*(held[rows][..., units] for held in self))
+
+    def at(self, units: np.ndarray) -> Between:
+        """Of each row one unit alone: (rows, 1) in each."""
+        return Between(*(np.take_along_axis(held, units[:, None], axis=1) for held in self))
+
+    def read(self, by_cell: np.ndarray, lines: np.ndarray) -> np.ndarray:
+        """What lines of numbers by cell, (lines, cells), say of the values; lines : places that broadcast with them."""
+        first = by_cell[lines, np.maximum(self.low, 0)]
+        if not self.share.any():  # all stand on recorded values
+            return first
+        return first + self.share * (by_cell[lines, np.maximum(self.high, 0)] - first)
 
 
 @dataclass
@@ -69,6 +101,23 @@ class Grids:
         )
         return found
 
+    def between(self, table: Table, values: np.ndarray) -> Between:
+        """Where values stand among those of the grids, numbers between two of them."""
+        low = self.cells(table, values)
+        found = Between(low, low.copy(), np.zeros(low.shape))
+        find_between(values, self._numbers, self.starts, self._column_of(table), *found)
+        return found
+
+    @cached_property
+    def _numbers(self) -> np.ndarray:
+        """The value of each cell, of several columns the first: (cells,)."""
+        return np.concatenate([np.empty(0), *(own[:, 0] for own in self.values)])
+
+    def _column_of(self, table: Table) -> np.ndarray:
+        """The column of each unit that is one number, -1 of others: (units,)."""
+        members = self.units.members
+        return np.array([own[0] if len(own) == 1 and not table.is_category[own[0]] else -1 for own in members])
+
     def _ranks(self, table: Table) -> np.ndarray:
         """The values of all cells as the table ranks them, worked out once: (cells, columns), NaN in other units'."""
         if self._ranked is None or self._ranked[0] is not table:
@@ -77,6 +126,33 @@ class Grids:
                 whole[self.starts[unit] : self.starts[unit + 1], members] = own
             self._ranked = (table, table.ranks(whole))
         return self._ranked[1]
+
+    def draw(
+        self, table: Table, values: np.ndarray, units: np.ndarray, near: np.ndarray, rng: np.random.Generator
+    ) -> np.ndarray:
+        """A cell of its unit for each row: any or, where ``near``, one of the three nearest of a number: (rows,).
+
+        units, near : (rows,).
+        """
+        cells = self.starts[units] + (rng.random(len(units)) * self.sizes[units]).astype(np.int64)
+        for unit, column in enumerate(self._column_of(table)):
+            mine = np.flatnonzero(near & (units == unit))
+            if column < 0 or self.sizes[unit] <= NEAREST or len(mine) == 0:
+                continue
+            own = self._ranks(table)[self.starts[unit] : self.starts[unit + 1], column]
+            apart = np.abs(own - table.ranks(values[mine])[:, [column]])
+            apart = np.where((apart == 0) | np.isnan(apart), np.inf, apart)  # the own value is no change
+            nearest = np.argsort(apart, axis=1, kind="stable")[:, :NEAREST]
+            cells[mine] = self.starts[unit] + nearest[np.arange(len(mine)), rng.integers(NEAREST, size=len(mine))]
+        return cells
+
+    def moved(self, values: np.ndarray, units: np.ndarray, cells: np.ndarray) -> np.ndarray:
+        """Rows after one unit of each took the value of a cell: (rows, columns)."""
+        found = values.copy()
+        for unit in np.unique(units):
+            mine = np.flatnonzero(units == unit)
+            found[np.ix_(mine, self.units.members[unit])] = self.values[unit][cells[mine] - self.starts[unit]]
+        return found
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_ranked": None}

@@ -346,3 +346,35 @@ def find_cells(
                 if total < least:
                     nearest, least = cell, total
             found[row, unit] = nearest
+
+
+@in_parallel
+def find_between(
+    values: np.ndarray,
+    grid: np.ndarray,
+    starts: np.ndarray,
+    column_of: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+    share: np.ndarray,
+) -> None:
+    """Write the cells next below and next above each number, and how far it is from the one to the other.
+
+    values : (rows, columns). grid : (cells,) numbers, NaN where a cell is none. starts : (units + 1,). column_of :
+    (units,) the column of a unit that is one number, -1 of others, of which low and high stay as they are. low, high :
+    (rows, units) the nearest cells, -1 where there is none; share : (rows, units), zeroed.
+    """
+    for row in prange(len(values)):
+        for unit in range(len(column_of)):
+            if column_of[unit] < 0 or low[row, unit] < 0 or np.isnan(values[row, column_of[unit]]):
+                continue
+            value, below, above = values[row, column_of[unit]], -1, -1
+            for cell in range(starts[unit], starts[unit + 1]):
+                if grid[cell] <= value and (below < 0 or grid[cell] > grid[below]):
+                    below = cell
+                if grid[cell] >= value and (above < 0 or grid[cell] < grid[above]):
+                    above = cell
+            below, above = (above if below < 0 else below), (below if above < 0 else above)  # beyond: flat
+            low[row, unit], high[row, unit] = below, above
+            if grid[above] > grid[below]:
+                share[row, unit] = (value - grid[below]) / (grid[above] - grid[below])

@@ -16,9 +16,9 @@ import scipy.sparse as sp
 from numba import prange
 
 from limis.around import Heights, Near, around
-from limis.curves.grids import Grids
+from limis.curves.grids import Between, Grids
 from limis.curves.intervals import CurveIntervals
-from limis.curves.questions import Responses, taught_responses
+from limis.curves.questions import Responses
 from limis.curves.taught import TaughtModel
 from limis.curves.weights import ResponseWeights
 from limis.fidelity.units import Units
@@ -36,29 +36,38 @@ JOINT_REFERENCE = 20  # reference rows by which columns that count as one are co
 
 @dataclass(eq=False)
 class RecordedRows(Shared):
-    """Rows whose responses were recorded, and what the taught model did not foresee of them."""
+    """Rows whose responses were recorded, and what the taught model, as far as it counts, did not foresee of them."""
 
     origin: np.ndarray  # (rows,) the training row that each stands for
     values: np.ndarray  # (rows, columns)
     ranks: np.ndarray  # (rows, columns)
     level: np.ndarray  # (rows,) f(row) − taught(row)
-    residual: np.ndarray  # (rows, cells) f − taught, as each unit takes the values of its grid
+    residual: np.ndarray  # (rows, cells) f − reliance · taught, as each unit takes the values of its grid
     residual_square: np.ndarray  # (rows,) mean square of the changes that the taught model did not foresee
     change_square: np.ndarray  # (rows,) mean square of the changes themselves
     _features: np.ndarray | None = field(default=None, init=False, repr=False)
 
     @classmethod
-    def of(cls, table: Table, grids: Grids, taught: TaughtModel | None, responses: Responses) -> RecordedRows:
-        """What is left of recorded responses; without a taught model, all of them."""
+    def of(
+        cls,
+        table: Table,
+        grids: Grids,
+        taught: TaughtModel,
+        responses: Responses,
+        reliance: np.ndarray,
+        expected: np.ndarray,
+    ) -> RecordedRows:
+        """What is left of recorded responses.
+
+        reliance : (units,) how far the taught model counts; expected : (rows, cells) what it says of the responses.
+        """
         values = responses.base.values
-        expected = np.zeros_like(responses.outputs) if taught is None else taught_responses(grids, taught, values)
-        said = np.zeros(len(values)) if taught is None else taught.predict(values)
-        residual = responses.outputs - expected
+        residual = responses.outputs - expected * np.repeat(reliance, grids.sizes)
         return cls(
             responses.origin,
             values,
             table.ranks(values),
-            responses.base.outputs - said,
+            responses.base.outputs - taught.predict(values),
             residual,
             _mean_square(residual, grids),
             _mean_square(responses.outputs, grids),
@@ -98,7 +107,8 @@ class CurveGround(Shared):
     table: Table
     units: Units
     grids: Grids
-    taught: TaughtModel | None
+    taught: TaughtModel
+    reliance: np.ndarray  # (units,) how far the taught model counts in each unit's curve, from 0 to 1
     recorded: RecordedRows
     pairs: np.ndarray  # (pairs, 2) units whose joint changes are more than the sum of single ones
     shown: Grids  # the values at which curves are shown
@@ -108,22 +118,21 @@ class CurveGround(Shared):
     @cached_property
     def reference_cells(self) -> np.ndarray:
         """The taught model's cells of the reference rows: (reference rows, columns)."""
-        assert self.taught is not None
         return self.taught.cells(self.reference)
 
     @cached_property
     def cell_shares(self) -> np.ndarray:
         """The share of reference rows in each cell of the taught model's curves, summing to 1 in each column."""
-        assert self.taught is not None
         starts, cells = self.taught.starts, self.reference_cells
         places = np.where(cells < 0, starts[1:] - 1, starts[:-1] + cells)
         return np.bincount(places.ravel(), minlength=int(starts[-1])) / len(cells)
 
     @cached_property
     def grid_shares(self) -> np.ndarray:
-        """The same for the cells of the grids; reference rows without a near one count in none."""
-        cells = self.grids.cells(self.table, self.reference)
-        return np.bincount(cells[cells >= 0], minlength=int(self.grids.starts[-1])) / len(cells)
+        """The same for the cells of the grids; a row between two counts in both, one without a near one in none."""
+        at = self.grids.between(self.table, self.reference)
+        low, high, share, n = at.low[at.known], at.high[at.known], at.share[at.known], int(self.grids.starts[-1])
+        return (np.bincount(low, 1 - share, n) + np.bincount(high, share, n)) / len(self.reference)
 
     @cached_property
     def recorded_doubt(self) -> tuple[np.ndarray, np.ndarray]:
@@ -149,20 +158,19 @@ class CurveGround(Shared):
         return whole
 
     @cached_property
-    def shown_grid_cells(self) -> np.ndarray:
-        """The recorded value nearest to each value shown, -1 where none is near: (cells,)."""
-        return self.grids.cells(self.table, self.shown_values)[np.arange(len(self.shown_unit)), self.shown_unit]
+    def shown_between(self) -> Between:
+        """Where each value shown stands on the grids: (cells,) in each."""
+        whole, cells = self.grids.between(self.table, self.shown_values), np.arange(len(self.shown_unit))
+        return Between(*(held[cells, self.shown_unit] for held in whole))
 
     @cached_property
     def shown_taught_cells(self) -> np.ndarray:
         """The taught model's cells of the values shown: (cells, columns)."""
-        assert self.taught is not None
         return self.taught.cells(self.shown_values)
 
     @cached_property
     def shown_places(self) -> np.ndarray:
         """Where the taught model's curves have each value shown, by the first column of its unit: (cells,)."""
-        assert self.taught is not None
         column = np.array([members[0] for members in self.units.members])[self.shown_unit]
         cells = self.shown_taught_cells[np.arange(len(column)), column]
         return np.where(cells < 0, self.taught.starts[column + 1] - 1, self.taught.starts[column] + cells)
@@ -213,17 +221,15 @@ class CurveFits(LocalFits):
     def parts(self, rows: np.ndarray, moved: MovedRows) -> tuple[np.ndarray, np.ndarray]:
         """What each unit's curve adds to the answer to a move, and each pair beyond that: (moves, units or pairs)."""
         ground = self.ground
-        by_unit = self._corrected(rows, moved.values)
+        own, cells = self._cells, ground.taught.cells(moved.values)
+        expected = ground.taught.unit_changes(own, rows, cells, ground.unit_of)
+        by_unit = self._corrected(rows, moved.values) + ground.reliance * expected
         by_pair = np.zeros((len(rows), len(ground.pairs)))
-        if ground.taught is not None:
-            own, cells = self._cells, ground.taught.cells(moved.values)
-            expected = ground.taught.unit_changes(own, rows, cells, ground.unit_of)
-            if len(ground.pairs):
-                both = ground.taught.pair_changes(own, rows, cells, ground.unit_of, ground.pairs)
-                first, second = ground.pairs.T
-                together = self._move_cells(rows, cells, ground.pairs)
-                by_pair = np.where(together, both - expected[:, first] - expected[:, second], 0.0)
-            by_unit += expected
+        if len(ground.pairs):
+            both = ground.taught.pair_changes(own, rows, cells, ground.unit_of, ground.pairs)
+            first, second = ground.pairs.T
+            together = self._move_cells(rows, cells, ground.pairs)
+            by_pair = np.where(together, both - expected[:, first] - expected[:, second], 0.0)
         return by_unit + shared_out(self._answered(rows, moved.values)), by_pair
 
     def _move_cells(self, rows: np.ndarray, cells: np.ndarray, pairs: np.ndarray) -> np.ndarray:
@@ -235,14 +241,16 @@ class CurveFits(LocalFits):
     def _answered(self, rows: np.ndarray, values: np.ndarray) -> np.ndarray:
         """What the black box's answers about the rows themselves add when each unit takes its new value."""
         found = np.zeros((len(rows), len(self.ground.units)))
-        asked = [row for row in np.unique(rows).tolist() if self.answers[row] is not None]
-        if not asked:
+        informed = np.array([answers is not None for answers in self.answers], dtype=bool)
+        if not informed[rows].any():
             return found
         ranks, cells = self.ground.table.ranks(values), self.ground.shown.cells(self.ground.table, values)
-        exact = self.ground.shown.holds(values, cells)
-        for row in asked:
-            mine = np.flatnonzero(rows == row)
-            found[mine] = self.answers[row].missed(self.ground, ranks[mine], np.where(exact[mine], cells[mine], -1))
+        cells = np.where(self.ground.shown.holds(values, cells), cells, -1)
+        order = np.argsort(rows, kind="stable")
+        for mine in np.split(order, np.flatnonzero(np.diff(rows[order])) + 1):
+            row = rows[mine[0]]
+            if informed[row]:
+                found[mine] = self.answers[row].missed(self.ground, ranks[mine], cells[mine])
         return np.where(self.changed_units(rows, values), found, 0.0)
 
     def curves(self, rows: np.ndarray) -> np.ndarray:
@@ -250,27 +258,37 @@ class CurveFits(LocalFits):
         ground, unit = self.ground, self.ground.shown_unit
         found = np.zeros((len(rows), len(unit)))
         if self.corrections.shape[1]:
-            own, there = self.corrections[rows], ground.shown_grid_cells
-            here = self._grid_cells[rows][:, unit]
-            known = (here >= 0) & (there >= 0)
-            found += np.where(known, own[:, there] - np.take_along_axis(own, np.maximum(here, 0), axis=1), 0.0)
+            lines, there = rows[:, None], ground.shown_between
+            here = self._between.part(rows, unit)
+            moved = there.read(self.corrections, lines) - here.read(self.corrections, lines)
+            found += np.where(here.known & there.known, moved, 0.0)
         for place in np.flatnonzero([self.answers[row] is not None for row in rows]).tolist():
             moved = np.where(unit[:, None] == ground.unit_of, ground.shown_values, self.values[rows[place]])
             found[place] += self._answered(np.full(len(unit), rows[place]), moved).sum(axis=1)
-        if ground.taught is not None:
-            for block in blocks(len(rows), max(1, CELLS_AT_ONCE // (len(unit) + int(ground.taught.starts[-1])))):
-                found[block] += self._taught_curves(ground.taught, self._cells[rows[block]])
+        for block in blocks(len(rows), max(1, CELLS_AT_ONCE // (len(unit) + int(ground.taught.starts[-1])))):
+            found[block] += ground.reliance[unit] * self._taught_curves(ground.taught, rows[block])
         return found
 
-    def _taught_curves(self, taught: TaughtModel, own: np.ndarray) -> np.ndarray:
-        """The taught model's part in the curves of rows, given by their cells: (rows, cells of ``ground.shown``)."""
-        ground, there = self.ground, self.ground.shown_taught_cells
-        found = taught.curves(own)[:, ground.shown_places]
+    def _taught_curves(self, taught: TaughtModel, rows: np.ndarray) -> np.ndarray:
+        """The taught model's part in the curves of rows: (rows, cells of ``ground.shown``)."""
+        ground, there, own = self.ground, self.ground.shown_taught_cells, self._cells[rows]
+        found = self._drawn(rows)[:, ground.shown_places]
         for unit, members in enumerate(ground.units.members):
             if len(members) > 1:
                 cells = np.flatnonzero(ground.shown_unit == unit)
                 found[:, cells] = taught.one_unit_changes(own, members, there[cells])
         return found
+
+    def _drawn(self, rows: np.ndarray) -> np.ndarray:
+        """The taught model's curves of rows in all of its cells; of a whole block they are kept for who asks next."""
+        taught, n = self.ground.taught, len(self.values)
+        if len(rows) < n or n * int(taught.starts[-1]) > CELLS_AT_ONCE:
+            return taught.curves(self._cells[rows])
+        return self._all_drawn[rows]
+
+    @cached_property
+    def _all_drawn(self) -> np.ndarray:
+        return self.ground.taught.curves(self._cells)
 
     def contributions(self, table: Table) -> np.ndarray:
         """What is lost on average when a column takes the reference rows' values: (rows, columns).
@@ -279,16 +297,14 @@ class CurveFits(LocalFits):
         """
         ground, n = self.ground, len(self.values)
         lost = np.zeros((n, len(ground.units)))
-        here = self._grid_cells
         starts = ground.grids.starts
-        for recorded in np.flatnonzero(ground.grids.sizes):
-            cells = slice(starts[recorded], starts[recorded + 1])
+        own = self._between.read(self.corrections, np.arange(n)[:, None]) if starts[-1] else lost
+        for unit in np.flatnonzero(ground.grids.sizes).tolist():
+            cells = slice(starts[unit], starts[unit + 1])
             mean = (self.corrections[:, cells] * ground.grid_shares[cells]).sum(axis=1)
-            at = here[:, recorded]
-            own = self.corrections[np.arange(n), np.maximum(at, 0)] * ground.grid_shares[cells].sum()
-            lost[:, recorded] = np.where(at >= 0, own - mean, 0.0)
-        if ground.taught is not None:
-            lost -= self._mean_responses(ground.taught)
+            at_own = own[:, unit] * ground.grid_shares[cells].sum()
+            lost[:, unit] = np.where(self._between.known[:, unit], at_own - mean, 0.0)
+        lost -= ground.reliance * self._mean_responses(ground.taught)
         found = np.zeros((n, len(table.columns)))
         for unit, members in enumerate(ground.units.members):
             found[:, members] = lost[:, [unit]] / len(members)
@@ -301,7 +317,7 @@ class CurveFits(LocalFits):
         shares, several = ground.cell_shares, [len(members) > 1 for members in ground.units.members]
         for block in blocks(n, max(1, CELLS_AT_ONCE // len(shares))):
             # Not a matrix product: its rounding would depend on how many rows are explained together.
-            by_column = np.add.reduceat(taught.curves(self._cells[block]) * shares, taught.starts[:-1], axis=1)
+            by_column = np.add.reduceat(self._drawn(np.arange(n)[block]) * shares, taught.starts[:-1], axis=1)
             for unit, members in enumerate(ground.units.members):
                 found[block, unit] = by_column[:, members[0]]
         for unit in np.flatnonzero(several).tolist():
@@ -370,19 +386,18 @@ class CurveFits(LocalFits):
         """What the rows that speak add when each unit takes its new value: (moves, units)."""
         if self.corrections.shape[1] == 0:
             return np.zeros((len(rows), len(self.ground.units)))
-        here, there = self._grid_cells[rows], self.ground.grids.cells(self.ground.table, values)
-        known = (here >= 0) & (there >= 0) & (here != there)
-        line = rows[:, None]
-        return np.where(known, self.corrections[line, there] - self.corrections[line, here], 0.0)
+        here, there = self._between.part(rows), self.ground.grids.between(self.ground.table, values)
+        lines = rows[:, None]
+        moved = there.read(self.corrections, lines) - here.read(self.corrections, lines)
+        return np.where(here.known & there.known, moved, 0.0)
 
     @cached_property
     def _cells(self) -> np.ndarray:
-        assert self.ground.taught is not None
         return self.ground.taught.cells(self.values)
 
     @cached_property
-    def _grid_cells(self) -> np.ndarray:
-        return self.ground.grids.cells(self.ground.table, self.values)
+    def _between(self) -> Between:
+        return self.ground.grids.between(self.ground.table, self.values)
 
 
 @dataclass
@@ -449,18 +464,11 @@ class CurveModel:
         shares = self.shares(training, values, slots, proximity)
         corrections = np.zeros((len(values), recorded.residual.shape[1]))
         _add_up(recorded.residual, slots, shares, corrections)
-        total = shares.sum(axis=1)
         # Where none speaks, those that are near still show how far the stand-in may be off.
         heard = proximity if self.weights.kind == "none" else shares
         whole = heard / np.maximum(heard.sum(axis=1, keepdims=True), 1e-300)
-        expected = np.full(len(values), training.overall_mean)
-        if ground.taught is not None:
-            expected = ground.taught.predict(values) + (shares * recorded.level[slots]).sum(axis=1)
-        elif len(recorded):
-            expected = np.where(total > 0, (whole * recorded.level[slots]).sum(axis=1), expected)
+        expected = ground.taught.predict(values) + (shares * recorded.level[slots]).sum(axis=1)
         features = training.table.features(values)
-        # With a taught model there is something to say even where no row speaks.
-        empty = ((shares > 0).sum(axis=1) < 2) & (ground.taught is None)
         origin = recorded.origin[slots]
         told = around(
             Heights(recorded.features(training.table), recorded.level),
@@ -481,7 +489,7 @@ class CurveModel:
             residual_mean_square=(whole * recorded.residual_square[slots]).sum(axis=1),
             spread_mean_square=(whole * recorded.change_square[slots]).sum(axis=1),
             unknown=np.zeros(features.shape, dtype=bool),
-            empty=empty,
+            empty=np.zeros(len(values), dtype=bool),  # the taught model has something to say of every row
             weights=weights,
             slope_weights=weights,
             scale=np.ones(len(values)),

@@ -137,7 +137,8 @@ def ask_responses(
     every, outputs = _ask(training, frame, moves, "recording responses", show)
     if every is not None:
         every = every.reshape(n, n_cells, every.shape[1])
-    donors = np.where(copied.changed.any(axis=1), copied.donors, origin)
+    copied_something = (copied.changed & _differs(training.values, origin, copied.donors)).any(axis=1)
+    donors = np.where(copied_something, copied.donors, origin)
     return Responses(origin, donors, base, outputs.reshape(n, n_cells), every)
 
 
@@ -153,12 +154,15 @@ def standing_responses(
 
 
 def recorded_units(grids: Grids, importance: np.ndarray, n_training: int, max_questions: int) -> np.ndarray:
-    """Which units' responses are recorded: all, or those that matter most where questions are few: (units,) bool."""
-    n_rows = min(FEWEST_RECORDED, n_training)
+    """Which units' responses are recorded: all, or those that matter most where questions are few: (units,) bool.
+
+    What matters rarely may have been missed: units that were not seen to matter are kept where they cost no row.
+    """
+    fewest, most = (max(1, min(n, n_training)) for n in (FEWEST_RECORDED, RECORDED_ROWS))
     order = np.argsort(-importance, kind="stable")
-    affordable = np.cumsum(grids.sizes[order]) + 1 <= max_questions // max(1, n_rows)
+    cells = np.cumsum(grids.sizes[order]) + 1
     kept = np.zeros(len(grids.units), dtype=bool)
-    kept[order[affordable]] = importance[order[affordable]] > 0
+    kept[order] = np.where(importance[order] > 0, cells <= max_questions // fewest, cells <= max_questions // most)
     return kept
 
 

@@ -35,6 +35,7 @@ class Size(NamedTuple):
     n_trees: int
     leaves: int
     learning_rate: float
+    columns_a_split: float = 1.0  # the share of columns that each split chooses from
 
 
 @dataclass
@@ -55,17 +56,16 @@ class TaughtModel:
         seed: int,
         size: Size,
         *,
+        level_order: list[np.ndarray] | None = None,
         n_threads: int | None = None,
     ) -> TaughtModel:
         """Fit it to what the black box says of rows, given by their values: (rows, columns)."""
-        level_order = [
-            _order(values[:, j], answers, len(column.levels)) if column.is_category else np.empty(0)
-            for j, column in enumerate(table.columns)
-        ]
+        level_order = order_levels(table, values, answers) if level_order is None else level_order
         booster = HistGradientBoostingRegressor(
             max_iter=size.n_trees,
             max_leaf_nodes=size.leaves,
             learning_rate=size.learning_rate,
+            max_features=size.columns_a_split,
             early_stopping=False,
             random_state=seed,
         )
@@ -96,6 +96,24 @@ class TaughtModel:
             value=np.where(is_leaf, every["value"], 0.0),
         )
         return cls(trees, baseline, breaks, level_order)
+
+    @classmethod
+    def mean(cls, models: list[TaughtModel]) -> TaughtModel:
+        """What several say on average; their levels are in one order."""
+        if len(models) == 1:
+            return models[0]
+        breaks = [np.unique(np.concatenate(own)) for own in zip(*(model.breaks for model in models), strict=True)]
+        starts = np.cumsum([0, *(len(model.trees.column) for model in models)])
+        parts = []
+        for model, start in zip(models, starts, strict=False):
+            trees, cell = model.trees, model.trees.cell.copy()
+            for j, own in enumerate(model.breaks):
+                here = trees.column == j
+                cell[here] = np.searchsorted(breaks[j], own)[trees.cell[here]]
+            moved = {name: getattr(trees, name) + start for name in ("roots", "left", "right")}
+            parts.append(trees._replace(cell=cell, value=trees.value / len(models), **moved))
+        joined = Trees(*(np.concatenate(held) for held in zip(*parts, strict=True)))
+        return cls(joined, float(np.mean([model.baseline for model in models])), breaks, models[0].level_order)
 
     def scaled(self, unit: float, offset: float) -> TaughtModel:
         """The same in other units: what it says, times one number and plus another."""
@@ -161,6 +179,14 @@ class TaughtModel:
 def _allowed_threads() -> int:
     """As many as OpenMP may start now: less than the cores where the environment or a caller says so."""
     return min((pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "openmp"), default=1)
+
+
+def order_levels(table: Table, values: np.ndarray, answers: np.ndarray) -> list[np.ndarray]:
+    """The place of each level of each category in the order of their mean answers; empty for numbers."""
+    return [
+        _order(values[:, j], answers, len(column.levels)) if column.is_category else np.empty(0)
+        for j, column in enumerate(table.columns)
+    ]
 
 
 def _order(codes: np.ndarray, answers: np.ndarray, n_levels: int) -> np.ndarray:

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from sklearn.ensemble import HistGradientBoostingRegressor
 
+from limis.curves.questions import MAX_QUESTIONS
 from limis.curves.weights import ResponseWeights
 from limis.errors import require
 from limis.experiments.audit_problem import AuditProblem
@@ -27,10 +28,15 @@ from limis.peers.global_models import GlobalTree
 from limis.peers.shap import ORDERS, permutation_shap
 from limis.peers.silo import grow
 from limis.perturb import Moves, moved_frame
-from limis.training.curves import MOST_PROBES, CurveOptions, fit_curves, weighed_by
+from limis.training.curves import MOST_PROBES, CurveOptions, best_reliance_for, fit_curves, try_weights, weighed_by
 from limis.training.measuring import MeasuringRows
 
 CURVES_200, CURVES_20D = "limis, curves, queries=200", "limis, curves, queries=20 a column"
+CURVES_OF_F = "curves of the model itself"
+FEW_QUESTIONS = 2_000
+BY_QUESTIONS = "limis, curves by questions at fit"
+AT_FIT = (10_000, 100_000, 1_000_000)
+EVERY_VALUE = 10**6  # questions about a row: more than curves show values
 CURVES, RIDGE, TREE, QUERIES = "limis, curves", "limis, ridge", "limis, tree", "limis, ridge, queries=200"
 SPEAKERS = {
     "learned": "learned weights",
@@ -40,6 +46,7 @@ SPEAKERS = {
     "none": "no rows",
 }
 CEILING, SHAP = "booster (unreadable)", "SHAP"
+GLOBAL = "global models, ceiling"
 ALPHAS = (0.001, 1.0)
 CHOOSING = 50  # probe rows that peers are chosen on
 LIME_ROWS = 50
@@ -65,11 +72,14 @@ def limis_tree(problem: AuditProblem) -> Iterator[Explained]:
 
 
 def limis_curves(problem: AuditProblem) -> Iterator[Explained]:
-    """Response curves, the default; with 200 questions about each row, and with 20 for each of its columns."""
+    """Response curves, the default; with 200 questions about each row, 20 for each of its columns, or one a value."""
     explainer, rows = _fitted(problem, surrogate="curves"), problem.exam.frame
     moved = jittered(rows, problem.exam.ground.table, problem.problem.train)
     yield CURVES, explainer.explain(rows), {"jitter": explainer.explain(moved)}
-    for name, queries in ((CURVES_200, 200), (CURVES_20D, 20 * len(explainer.training_.table.columns))):
+    if explainer.by_class_:  # questions are for one output
+        return
+    a_column = 20 * len(explainer.training_.table.columns)
+    for name, queries in ((CURVES_200, 200), (CURVES_20D, a_column), (CURVES_OF_F, EVERY_VALUE)):
         yield name, explainer.explain(rows, queries=queries), {}
 
 
@@ -81,25 +91,41 @@ def speaker(kind: str, with_taught: bool) -> str:
 def speakers(problem: AuditProblem) -> Iterator[Explained]:
     """The same curves with rows that speak by learned weights, the forest's, all alike, or at random.
 
-    With the taught model and without it, all on the same answers.
+    With the taught model, as far as it helps each of them, and without it, all on the same answers. The explainer only
+    lends its training rows: its own curves, of few questions, give way.
     """
-    explainer, inner = _fitted(problem, surrogate="curves"), problem.problem
+    explainer, inner = _fitted(problem, surrogate="curves", max_questions=FEW_QUESTIONS), problem.problem
     training = explainer.training_
     rng = np.random.default_rng([inner.seed, 5])
     units = find_units(training.table, training.values)
     frame = training.table.read(inner.probe.iloc[:MOST_PROBES])
     asked = MeasuringRows.ask(training, frame, training.black_box.outputs(frame), None, rng, units)
-    options = CurveOptions("auto", "auto", "auto", explainer.max_questions, 1, verbose=False)
-    found = fit_curves(training, asked, units, options, rng)
-    n_columns = len(training.table.columns)
-    names = [(str(entry["weights"]), bool(entry["taught"])) for entry in found.choices]
-    weighed = dict(zip(names, (weights for weights, _ in found.tried), strict=True))
+    options = CurveOptions("forest", "auto", "auto", MAX_QUESTIONS, 1, verbose=False)
+    found, learning = fit_curves(training, asked, units, options, rng), replace(options, weighting="learned")
     for with_taught in (True, False):
+        weighed = {
+            one.name: (one.weights, one.reliance)
+            for one in try_weights(found, asked, None, learning, inner.seed, relies=with_taught)
+        }
         for kind in ("uniform", "random"):
-            weighed[kind, with_taught] = ResponseWeights.by_chance(n_columns, kind, inner.seed)
-    for (kind, with_taught), weights in weighed.items():
-        explainer.local_model_ = weighed_by(found, weights, with_taught)
-        yield speaker(kind, with_taught), explainer.explain(problem.exam.frame), {}
+            weights = ResponseWeights.by_chance(len(training.table.columns), kind, inner.seed)
+            reliance = best_reliance_for(found, weights, inner.seed) if with_taught else np.zeros(len(units))
+            weighed[kind] = weights, reliance
+        for kind, (weights, reliance) in weighed.items():
+            explainer.local_model_ = weighed_by(found, weights, reliance)
+            yield speaker(kind, with_taught), explainer.explain(problem.exam.frame), {}
+
+
+def asked_at_fit(n_questions: int) -> str:
+    """What the audit calls curves that may ask so many questions at fit."""
+    return f"limis, curves, {n_questions:,} questions at fit"
+
+
+def by_questions(problem: AuditProblem) -> Iterator[Explained]:
+    """Curves that may ask the black box less, or more, when they are fitted."""
+    for n_questions in AT_FIT:
+        explainer = _fitted(problem, surrogate="curves", max_questions=n_questions)
+        yield asked_at_fit(n_questions), explainer.explain(problem.exam.frame), {}
 
 
 def another_seed(problem: AuditProblem) -> Iterator[Explained]:
@@ -112,11 +138,11 @@ def _fitted(problem: AuditProblem, seed: int = 0, **options: Any) -> LimisExplai
     explainer = LimisExplainer(
         inner.model, output=problem.output, n_jobs=1, random_state=inner.seed + 1000 * seed, **options
     )
-    return explainer.fit(inner.train, probe_rows=inner.probe)
+    return explainer.fit(inner.train, probe_rows=None if inner.is_small else inner.probe)
 
 
 def forests(problem: AuditProblem) -> Iterator[Explained]:
-    """SILO and MAPLE on one forest, at the better of two penalties, the global models, and the ceiling."""
+    """SILO and MAPLE on one forest, at the better of two penalties."""
     plain, inner, rows = _plain(problem), problem.problem, problem.exam.frame
     training = plain.training_
     forest = grow("forest", 1, inner.seed).fit(training.table.features(training.values), training.standard_outputs)
@@ -130,6 +156,11 @@ def forests(problem: AuditProblem) -> Iterator[Explained]:
     for name, kind in kinds.items():
         peers = [kind(plain, local_model="ridge", ensemble=forest, alpha=alpha) for alpha in ALPHAS]
         yield name, max(peers, key=chosen_on).explain(rows), {}
+
+
+def global_models(problem: AuditProblem) -> Iterator[Explained]:
+    """One ridge and one tree for all rows, and the ceiling."""
+    plain, rows = _plain(problem), problem.exam.frame
     yield "global ridge", GlobalModel(plain).explain(rows), {}
     yield "global tree", GlobalTree(plain).explain(rows), {}
     yield CEILING, _booster(problem, plain), {}
@@ -168,10 +199,12 @@ GROUPS: dict[str, Callable[[AuditProblem], Iterator[Explained]]] = {
     "limis, ridge": limis_ridge,
     "limis, tree": limis_tree,
     "limis, another seed": another_seed,
-    "SILO, MAPLE, global models, ceiling": forests,
+    "SILO, MAPLE": forests,
+    GLOBAL: global_models,
     "LIME": lime,
     "SHAP": shap,
 }
+FEW_CELLS: dict[str, Callable[[AuditProblem], Iterator[Explained]]] = {BY_QUESTIONS: by_questions}
 
 
 # --- how peers are made and chosen ------------------------------------------------------------------------------------
@@ -202,6 +235,8 @@ def _choosing(problem: AuditProblem, plain: LimisExplainer) -> Callable[[Any], f
     def skill(peer: Any) -> float:
         found: Explanations = peer.explain(frame, outputs=outputs)
         assert asked.asked is not None
+        if not np.any(asked.asked.changes):  # nothing to choose by: the first is taken
+            return 0.0
         foreseen = found.fits.changes(asked.asked.rows, asked.asked.moved(training.table))
         return skill_on_changes(asked.asked.changes, foreseen)
 

@@ -14,7 +14,17 @@ import pandas as pd
 from scipy.stats import norm
 
 from limis.experiments import figures
-from limis.experiments.audit_methods import CURVES, CURVES_20D, CURVES_200, RIDGE, SPEAKERS, TREE, speaker
+from limis.experiments.audit_methods import (
+    CEILING,
+    CURVES,
+    CURVES_20D,
+    CURVES_200,
+    CURVES_OF_F,
+    RIDGE,
+    SPEAKERS,
+    TREE,
+    speaker,
+)
 from limis.fidelity.audit.figures import DRAWS
 
 if TYPE_CHECKING:
@@ -24,10 +34,14 @@ if TYPE_CHECKING:
 
 READABLE = (RIDGE, TREE, "LIME", "LIME, quartiles", "SILO", "MAPLE", "global ridge", "global tree")
 ALPHA = 0.05
+QUESTIONS = "questions about the row"
+OF_CEILING = 0.85  # what is wanted of curves
+OF_A_BOOSTER = f"{OF_CEILING:.0%} of an unreadable booster's skill against curves"
 # What is asked of a comparison: is the first ahead of the second?
 PAIRS: dict[str, list[tuple[str, str]]] = {
-    "readable peers against curves": [(peer, CURVES) for peer in READABLE],
-    "questions about the row": [(CURVES_200, CURVES), (CURVES_20D, CURVES)],
+    "readable peers against curves": [(peer, CURVES) for peer in (*READABLE, "nothing changes")],
+    OF_A_BOOSTER: [(CEILING, CURVES)],
+    QUESTIONS: [(CURVES_200, CURVES), (CURVES_20D, CURVES), (CURVES_OF_F, CURVES)],
     "who speaks, with the taught model": [
         (speaker("learned", True), speaker(other, True)) for other in SPEAKERS if other != "learned"
     ],
@@ -38,7 +52,9 @@ PAIRS: dict[str, list[tuple[str, str]]] = {
 NOTE = (
     "Difference of pooled skills on the questions that both were asked, with 95% intervals from rows drawn with "
     "replacement; a figure each cell, law and kind of question. Ahead and behind: beyond chance, by Holm-adjusted "
-    "p-values over all comparisons of the pair's kind. "
+    "p-values over all comparisons of the pair's kind. Of the gap: how much of the way from the curves without "
+    "questions to those of the model itself, asked about every value that is shown, over all figures, and in the cell "
+    "with the least. "
 )
 
 
@@ -56,7 +72,7 @@ def tabulate_pairs(outcomes: list[Audited]) -> pd.DataFrame:
         for pairs, compared in PAIRS.items()
         for first, second in compared
         if first in methods and second in methods
-        for line in _compare(first, methods[first], second, methods[second])
+        for line in _compare(first, methods[first], second, methods[second], OF_CEILING if pairs == OF_A_BOOSTER else 1)
     ]
     found = pd.DataFrame(lines)
     if found.empty:  # no cell has both of any pair yet
@@ -67,7 +83,8 @@ def tabulate_pairs(outcomes: list[Audited]) -> pd.DataFrame:
     return found.round(5)
 
 
-def _compare(first: str, one: pd.DataFrame, second: str, two: pd.DataFrame) -> Iterator[dict[str, Any]]:
+def _compare(first: str, one: pd.DataFrame, second: str, two: pd.DataFrame, share: float) -> Iterator[dict[str, Any]]:
+    """Such a share of the first's skill less the second's."""
     rng = np.random.default_rng(0)
     keys = ["law", "family", "kind"]
     both = one.merge(two, on=[*keys, "row"], suffixes=("", "_two"))
@@ -77,8 +94,9 @@ def _compare(first: str, one: pd.DataFrame, second: str, two: pd.DataFrame) -> I
             continue
         drawn = rng.integers(len(part), size=(DRAWS, len(part)))
         total = moved[drawn].sum(axis=1)
-        differences = ((other - missed)[drawn].sum(axis=1) / np.where(total > 0, total, np.nan))[total > 0]
-        difference = float((other - missed).sum() / moved.sum())
+        less = other - share * missed
+        differences = (less[drawn].sum(axis=1) / np.where(total > 0, total, np.nan))[total > 0] - (1 - share)
+        difference = float(less.sum() / moved.sum()) - (1 - share)
         spread = float(differences.std()) if len(differences) else 0.0
         score = difference / spread if spread > 0 else 0.0
         low, high = np.quantile(differences, (0.025, 0.975))
@@ -114,8 +132,9 @@ def holm(p_values: np.ndarray) -> np.ndarray:
 
 def show_pairs(table: pd.DataFrame) -> pd.DataFrame:
     """For each pair: mean difference, its extremes, and in how many figures the first is ahead or behind."""
-    lines = []
+    lines, whole = [], table[table["first"] == CURVES_OF_F].groupby(["law", "family"])
     for (first, second, law, family), part in table.groupby(["first", "second", "law", "family"], sort=False):
+        gap = whole.get_group((law, family)) if second == CURVES and (law, family) in whole.groups else None
         lines.append(
             {
                 "method": first,
@@ -129,9 +148,20 @@ def show_pairs(table: pd.DataFrame) -> pd.DataFrame:
                 "most": f"{part['difference'].max():+.3f}",
                 "ahead": int((part["p_ahead"] <= ALPHA).sum()),
                 "behind": int((part["p_behind"] <= ALPHA).sum()),
+                "of the gap": "" if gap is None or part["pairs"].iloc[0] != QUESTIONS else _closed(part, gap),
             }
         )
     return pd.DataFrame(lines)
+
+
+def _closed(part: pd.DataFrame, whole: pd.DataFrame) -> str:
+    """How much of the way to the model's own curves: over all figures, and (in the worst cell)."""
+    cell = ["data", "box", "seed"]
+    both = part.merge(whole, on=[*cell, "kind"], suffixes=("", "_whole"))
+    by_cell = both.groupby(cell)[["difference", "difference_whole"]].sum()
+    shares = by_cell["difference"] / by_cell["difference_whole"].where(by_cell["difference_whole"] > 0)
+    total = both["difference"].sum() / both["difference_whole"].sum()
+    return f"{total:.2f} ({shares.min():.2f})"
 
 
 def draw_pairs(table: pd.DataFrame) -> Figure:

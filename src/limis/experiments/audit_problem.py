@@ -36,9 +36,10 @@ class AuditProblem:
         return "probability" if self.problem.box.startswith("RF") and self.problem.classifies else "auto"
 
     @cached_property
-    def held_out(self) -> pd.DataFrame:
-        """All other test rows: law B takes values from them."""
-        return replace(self.problem, tests=EVERY_ROW).test.iloc[len(self.problem.test) :]
+    def held_out(self) -> pd.DataFrame | None:
+        """All other test rows: law B takes values from them, and where there are none from the rows asked about."""
+        others = replace(self.problem, tests=EVERY_ROW).test.iloc[len(self.problem.test) :]
+        return others if len(others) else None
 
     @property
     def reference(self) -> pd.DataFrame:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from limis.experiments.audit_methods import GROUPS, RIDGE
+from limis.experiments.audit_methods import BY_QUESTIONS, FEW_CELLS, GROUPS, RIDGE
 from limis.experiments.audit_problem import FORMAT, AuditProblem
 from limis.experiments.methods import REVISION
 from limis.experiments.real_problem import RealProblem
@@ -29,6 +29,7 @@ COSTS = {
     "limis, curves": 100.0,
     "limis, who speaks": 120.0,
     "limis, another seed": 280.0,
+    BY_QUESTIONS: 200.0,
     "LIME": 100.0,
     "SHAP": 100.0,
 }
@@ -60,7 +61,7 @@ class AuditRun:
     def execute(self, device: str = "cpu") -> Arrays:  # noqa: ARG002 - there are no networks over all rows
         """Explain the rows and hold the explanations against the answers."""
         problem = AuditProblem(self.problem)
-        explained = list(GROUPS[self.group](problem))
+        explained = list({**GROUPS, **FEW_CELLS}[self.group](problem))
         explanations = {name: given for name, given, _ in explained}
         again = {name: repeated for name, _, repeated in explained if repeated}
         found = judged(problem.exam, explanations, again, SENSITIVE.get(self.problem.data, ()))

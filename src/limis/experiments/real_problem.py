@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from importlib.metadata import version
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 
 from limis.datasets import (
     Dataset,
@@ -29,6 +30,15 @@ from limis.rows import TrainingRows
 from limis.table import Table
 from limis.training import ProbeRows
 
+
+def _of_scikit_learn(name: str, load: Callable[..., Any]) -> Dataset:
+    """A table that comes with scikit-learn."""
+    raw = load(as_frame=True)
+    task: Literal["classification", "regression"] = "classification" if "target_names" in raw else "regression"
+    target = raw.target.map(lambda code: str(raw.target_names[code])) if task == "classification" else raw.target
+    return Dataset(name.lower(), raw.data, target, task, f"scikit-learn's table {name.lower()}", "scikit-learn", "BSD")
+
+
 LOADERS: dict[str, Callable[[], Dataset]] = {
     "Blog": load_blog,
     "Facebook": load_facebook,
@@ -38,6 +48,11 @@ LOADERS: dict[str, Callable[[], Dataset]] = {
 }
 # Not in the paper: no default was chosen on its data sets alone.
 MORE_LOADERS: dict[str, Callable[[], Dataset]] = {"German": load_german, "Bike": load_bike}
+# scikit-learn's own, too small to spare rows; on Diabetes and Cancer nothing was chosen, tests of classes use Wine.
+SMALL_LOADERS: dict[str, Callable[[], Dataset]] = {
+    name: partial(_of_scikit_learn, name, load)
+    for name, load in (("Diabetes", load_diabetes), ("Cancer", load_breast_cancer), ("Wine", load_wine))
+}
 POSITIVE = {"Adult": ">50K", "Weather": "Yes", "German": "bad"}
 # Neighbours of a test row: noise of so many standard deviations on its numbers, as in the paper.
 NOISE, NEIGHBOURS = 0.1, 10
@@ -62,7 +77,7 @@ class RealProblem:
     Parameters
     ----------
     data : str
-        One of `LOADERS` or `MORE_LOADERS`.
+        One of `LOADERS`, `MORE_LOADERS` or `SMALL_LOADERS`.
     box : str
         One of `black_boxes.KINDS` or `black_boxes.WITH_DEFAULTS`.
     seed : int
@@ -90,18 +105,22 @@ class RealProblem:
     @cached_property
     def dataset(self) -> Dataset:
         """The whole data set."""
-        return {**LOADERS, **MORE_LOADERS}[self.data]()
+        return {**LOADERS, **MORE_LOADERS, **SMALL_LOADERS}[self.data]()
 
     @property
     def classifies(self) -> bool:
         """Whether there are classes to predict."""
-        return self.data in POSITIVE
+        return self.dataset.task == "classification"
 
     @cached_property
     def labels(self) -> np.ndarray:
-        """The target of every row as a number; of classes, 1 for the positive one."""
+        """The target of every row as a number; of two classes 1 for the positive one, of more each one's place."""
         target = self.dataset.target
-        return (target == POSITIVE[self.data]).to_numpy(dtype=float) if self.classifies else target.to_numpy(float)
+        if not self.classifies:
+            return target.to_numpy(float)
+        if self.data in POSITIVE:
+            return (target == POSITIVE[self.data]).to_numpy(dtype=float)
+        return pd.factorize(target, sort=True)[0].astype(float)
 
     @cached_property
     def parts(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -113,6 +132,11 @@ class RealProblem:
             probe = rng.permutation(probe)[: max(1, round(len(probe) * most / len(train)))]
             train = rng.permutation(train)[:most]
         return train, probe, rng.permutation(test)[: self.tests]
+
+    @property
+    def is_small(self) -> bool:
+        """Whether explainers find probe rows by themselves, by fits without some of the training rows."""
+        return self.data in SMALL_LOADERS
 
     @property
     def train(self) -> pd.DataFrame:

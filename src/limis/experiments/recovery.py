@@ -170,6 +170,17 @@ RECOVERY = (
         "awd_norm is the norm over all as in its text. " + WHAT_LIME_IS,
     ),
     Experiment(
+        "curve-slopes",
+        "Syn1 to Syn4: absolute weight difference of the slopes that curves have near the row, beside ridges",
+        lambda scope: grid((methods.CURVES, methods.DEFAULT), ALL_DATA, scope.sizes(*SIZES), scope),
+        awd_table,
+        show_awd,
+        figures.over_sizes,
+        note="The slope of a curve is that of least squares over the quarter of its values that is nearest to the "
+        'row\'s own. "LIMIS (default)" is ridges, the default before. NSE is of what is expected without asking about '
+        "the row.",
+    ),
+    Experiment(
         "awd-distance",
         "AWD against the distance of the test row from the boundary, 2,000 training rows: LIMIS, SILO, MAPLE",
         lambda scope: grid(LIMIS_AND_FORESTS, PIECEWISE, scope.sizes(2000), scope),

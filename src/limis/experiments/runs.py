@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from limis.datasets import SyntheticData
+from limis.experiments.curve_slopes import curve_slopes
 from limis.experiments.methods import Fitted, Method
 from limis.experiments.protocol import Problem
 from limis.explanation import Explanations
@@ -104,10 +105,15 @@ def _explained(found: Explanations, problem: Problem) -> dict[str, np.ndarray]:
     weights = found.slope_weights
     several = len(np.unique(problem.training.regime)) > 1
     auc = selection_auc(weights, problem.training.regime, problem.test.regime) if several else np.nan
-    slopes = found.coefficients.xs("", axis=1, level="level")
+    if found.fits.has_curves:
+        # Anchored at the black box's output, curves miss nothing at the row: what was expected without it counts.
+        slopes, predictions = curve_slopes(found), found.fits.predictions()
+    else:
+        slopes = found.coefficients.xs("", axis=1, level="level").to_numpy()
+        predictions = found.local_predictions.to_numpy()
     return {
-        "coefficients": slopes.to_numpy().astype(np.float32),
-        "predictions": found.local_predictions.to_numpy(),
+        "coefficients": slopes.astype(np.float32),
+        "predictions": predictions,
         "auc": np.array(auc),
         "selected_share": np.array(weights.mean()),
         "weights": weights[:WEIGHED].toarray().astype(np.float16),

@@ -45,11 +45,10 @@ def draw_one_unit(row: int, pool: np.ndarray, differs: np.ndarray, n: int, rng: 
     movable = rng.permutation(np.flatnonzero(differs.any(axis=0)))
     if len(movable) == 0:
         return []
-    drawn = {}
-    for unit, lot in zip(np.resize(movable, n).tolist(), rng.random(n).tolist(), strict=True):
-        able = np.flatnonzero(differs[:, unit])
-        donor = int(pool[able[int(lot * len(able))]])
-        drawn[donor, unit] = (row, donor, np.array([unit]))
+    units, lots = np.resize(movable, n), rng.random(n)
+    seen = np.cumsum(differs[:, units], axis=0)  # (pool, draws) how many of those that differ came so far
+    donors = pool[np.argmax(seen > (lots * seen[-1]).astype(np.int64), axis=0)]
+    drawn = {pair: (row, pair[0], np.array(pair[1:])) for pair in zip(donors.tolist(), units.tolist(), strict=True)}
     return list(drawn.values())
 
 

@@ -79,9 +79,12 @@ def find_units(table: Table, values: np.ndarray, groups: Mapping[str, Sequence[s
     free = [j for j in range(len(names)) if j not in unit_of]
     for group in _determining(values, free, table.is_category) if len(values) >= MIN_ROWS else []:
         unit_of |= dict.fromkeys(group, " / ".join(names[j] for j in group))
-    order = list(dict.fromkeys(unit_of.get(j, names[j]) for j in range(len(names))))
-    columns_of = [np.array([j for j in range(len(names)) if unit_of.get(j, names[j]) == unit]) for unit in order]
-    return Units(order, columns_of)
+    # A column may have the very name that a unit of others got.
+    keys = [(j not in unit_of, unit_of.get(j, names[j])) for j in range(len(names))]
+    order = list(dict.fromkeys(keys))
+    columns_of = [np.array([j for j, own in enumerate(keys) if own == key]) for key in order]
+    taken = {name for alone, name in order if alone}
+    return Units([name if alone or name not in taken else f"{name} (together)" for alone, name in order], columns_of)
 
 
 def _dummies(names: list[str], values: np.ndarray, free: set[int]) -> dict[str, list[int]]:

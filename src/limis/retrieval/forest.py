@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
+from sklearn import config_context
 from sklearn.tree import DecisionTreeRegressor
 
 from limis.retrieval.walking import NODE, walk
@@ -96,7 +97,8 @@ def grow_forest(
             min_samples_leaf=min_leaf, max_features=feature_share, random_state=int(seeds[tree])
         )
         target = targets[tree % len(targets)]
-        return regressor.fit(inputs, target, sample_weight=drawn[group], check_input=False).tree_, drawn
+        with config_context(skip_parameter_validation=True):  # counts where rows are few
+            return regressor.fit(inputs, target, sample_weight=drawn[group], check_input=False).tree_, drawn
 
     # Threads, not processes: scikit-learn's trees grow without holding Python's lock.
     grown = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(grow)(tree) for tree in range(n_trees))

@@ -27,6 +27,7 @@ def pack_curves(model: CurveModel) -> tuple[dict[str, Any], Arrays]:
     ground = model.ground
     arrays: Arrays = {f"recorded.{name}": getattr(ground.recorded, name) for name in RECORDED}
     arrays |= {"pairs": ground.pairs, "reference": ground.reference, "price": model.weights.price}
+    arrays["reliance"] = ground.reliance
     arrays |= _pack_lists("units", ground.units.members)
     arrays |= _pack_lists("grids", ground.grids.donors) | _pack_lists("shown", ground.shown.donors)
     weights = asdict(model.weights)
@@ -34,14 +35,11 @@ def pack_curves(model: CurveModel) -> tuple[dict[str, Any], Arrays]:
     learned = model.intervals.learned
     if learned is not None:
         arrays["intervals"] = np.array([*learned.slopes, learned.unit, learned.intercept, *learned.factors])
-    described: dict[str, Any] = {"weights": weights, "unit_names": ground.units.names, "taught": False}
-    described["stand_in"] = ground.stand_in
-    if ground.taught is not None:
-        # Numbers that differ between classes are arrays: what is described here all classes share.
-        described["taught"] = True
-        arrays["taught.baseline"] = np.array([ground.taught.baseline])
-        arrays |= {f"taught.{name}": part for name, part in ground.taught.trees._asdict().items()}
-        arrays |= _pack_lists("breaks", ground.taught.breaks) | _pack_lists("order", ground.taught.level_order)
+    # Numbers that differ between classes are arrays: what is described here all classes share.
+    described = {"weights": weights, "unit_names": ground.units.names, "stand_in": ground.stand_in}
+    arrays["taught.baseline"] = np.array([ground.taught.baseline])
+    arrays |= {f"taught.{name}": part for name, part in ground.taught.trees._asdict().items()}
+    arrays |= _pack_lists("breaks", ground.taught.breaks) | _pack_lists("order", ground.taught.level_order)
     return described, arrays
 
 
@@ -53,7 +51,7 @@ def unpack_curves(options: dict[str, Any], arrays: Arrays, training: TrainingRow
     if len(units.names) != len(units) or not np.array_equal(columns, np.arange(len(table.columns))):
         raise ValueError("the units are not those of the columns")
     grids, shown = (_unpack_grids(name, arrays, units, training) for name in ("grids", "shown"))
-    taught = _unpack_taught(arrays, training) if options["taught"] else None
+    taught = _unpack_taught(arrays, training)
     recorded = _unpack_recorded(arrays, training, int(grids.starts[-1]))
     pairs = arrays["pairs"].reshape(-1, 2)
     if len(pairs) and not ((pairs >= 0) & (pairs < len(units))).all():
@@ -63,8 +61,11 @@ def unpack_curves(options: dict[str, Any], arrays: Arrays, training: TrainingRow
         raise ValueError("the weights are not those of the columns")
     if arrays["reference"].shape[1:] != (len(table.columns),) or len(arrays["reference"]) == 0:
         raise ValueError("the reference rows are not those of the columns")
+    reliance = arrays["reliance"].astype(np.float64)
+    if reliance.shape != (len(units),) or not ((reliance >= 0) & (reliance <= 1)).all():
+        raise ValueError("how far the taught model counts is not known of each unit")
     stand_in = bool(options["stand_in"])
-    ground = CurveGround(table, units, grids, taught, recorded, pairs, shown, arrays["reference"], stand_in)
+    ground = CurveGround(table, units, grids, taught, reliance, recorded, pairs, shown, arrays["reference"], stand_in)
     model = CurveModel(retriever, ground, weights)
     if "intervals" in arrays:
         held = arrays["intervals"].astype(np.float64)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from itertools import combinations
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 from joblib import effective_n_jobs
 
 from limis.curves.grids import Grids
-from limis.curves.learning import CurveObjective, LearningCurve, Lessons, train
+from limis.curves.learning import CurveObjective, Lessons, train
 from limis.curves.model import CurveFits, CurveGround, CurveModel, Intervals, RecordedRows
 from limis.curves.pairs import importance, leading_pairs
 from limis.curves.questions import (
@@ -22,16 +23,24 @@ from limis.curves.questions import (
     standing_responses,
     taught_responses,
 )
-from limis.curves.taught import Size, TaughtModel
+from limis.curves.taught import Size, TaughtModel, order_levels
 from limis.curves.weights import ResponseWeights, write_distances
 from limis.errors import InputError
 from limis.fidelity.units import Units
 from limis.metrics import nse, skill_on_changes
-from limis.perturb import MovedRows
 from limis.progress import progress
 from limis.retrieval import Retriever
 from limis.rows import TrainingRows
+from limis.table import Table
 from limis.training.measuring import MeasuringRows
+
+
+class Member(NamedTuple):
+    """One of the boosters whose mean is the taught model."""
+
+    size: Size
+    with_rows: bool = False  # whether training rows teach it beside their mixtures
+
 
 CURVE_WEIGHTINGS = ("auto", "learned", "forest", "uniform", "random", "none")
 N_CANDIDATES = 64
@@ -40,13 +49,21 @@ TESTED_SHARE, MOST_TESTED = 0.05, 2000  # of the mixtures, which measure the tau
 MIN_LESSONS = 20  # probe rows, below which nothing is learned
 # Each row of a small table is a probe row of a fit without it.
 FOLDS, MORE_FOLDS, FEW_ROWS = 3, 5, 500
-# A black box that jumps from row to row is foreseen best by a smooth stand-in, one with a clear shape by a fine one.
-SIZES = (Size(300, 63, 0.2), Size(300, 63, 0.05))
+# What serves probe rows best is the taught model: one of these, or the mean of two, which errs less than either. A
+# black box that jumps from row to row is foreseen best by smooth ones, one with a clear shape by fine ones.
+OF_MANY = (
+    Member(Size(300, 127, 0.08, 0.5)),
+    Member(Size(300, 63, 0.05, 0.5), with_rows=True),
+    Member(Size(300, 63, 0.2), with_rows=True),
+)
 # Few rows are mixed in few ways, which smaller trees tell as well, in half of the time.
-FEW_TO_MIX, SIZES_OF_FEW = 1_500, (Size(200, 31, 0.2), Size(150, 63, 0.05))
+FEW_TO_MIX, OF_FEW = 1_500, (Member(Size(150, 31, 0.2)), Member(Size(80, 63, 0.1)))
 # Of given outputs there may be noise to be learned by heart.
-OF_GIVEN = (Size(30, 15, 0.05), Size(100, 15, 0.05), Size(300, 63, 0.05))
-LESSON_CELLS, MOST_PROBES = 10_000_000, 500  # probe rows × candidates × columns, and probe rows, that teach
+OF_GIVEN = (Member(Size(30, 15, 0.05)), Member(Size(100, 15, 0.05)), Member(Size(300, 63, 0.05)))
+MOST_TOGETHER = 2  # of them: each costs time whenever a row is explained
+MOST_ROWS = 100_000  # training rows that teach it
+LESSON_CELLS = 5_000_000  # rows × candidates × columns, or questions, of lessons, at most
+MOST_PROBES, MOST_RECORDED, LESSONS_A_ROW = 500, 2_000, 32  # probe rows that choose; recorded rows that teach
 SILENCES = (0.1, 0.5, 2.0, 8.0)
 
 
@@ -66,26 +83,16 @@ class CurveOptions:
 class Teacher:
     """How the taught model is fitted: to mixtures of training rows, of which the black box remembers none.
 
-    Training rows themselves teach only where there are few of either.
+    Training rows themselves teach where there are few of either, or where that serves probe rows better.
     """
 
     seed: int
     n_threads: int | None
-    size: Size = SIZES[0]
+    members: tuple[Member, ...]
 
     def teach(self, training: TrainingRows, mixtures: Answers | None) -> TaughtModel:
         """Fit it."""
-        values, answers = [training.values], [training.outputs]
-        if mixtures is not None:
-            few = len(training) <= FEW_TO_MIX or len(mixtures) < len(training)
-            values = [*(values if few else []), mixtures.values]
-            answers = [*(answers if few else []), mixtures.outputs]
-        # In deviations, as boosting works in single precision: outputs of any size are learned alike.
-        standard = (np.concatenate(answers) - training.overall_mean) / training.unit
-        taught = TaughtModel.teach(
-            training.table, np.concatenate(values), standard, self.seed, self.size, n_threads=self.n_threads
-        )
-        return taught.scaled(training.unit, training.overall_mean)
+        return TaughtModel.mean(self._teach_each(training, mixtures))
 
     def choose(
         self,
@@ -93,35 +100,80 @@ class Teacher:
         mixtures: Answers | None,
         choosing: MeasuringRows,
         unit_of: np.ndarray,
-        sizes: tuple[Size, ...],
         show: bool = False,
     ) -> tuple[Teacher, TaughtModel]:
-        """The size that serves probe rows best, the first where there are too few of them; and the model."""
-        if len(choosing) < MIN_LESSONS:
-            sizes = sizes[:1]
-        tried = []
-        with progress(len(sizes), "teaching the stand-in", show) as bar:
-            for size in sizes:
-                teacher = replace(self, size=size)
-                tried.append((teacher, teacher.teach(training, mixtures)))
+        """Those of the members whose mean serves probe rows best, the first where there are too few rows; the model."""
+        if len(choosing) < MIN_LESSONS or len(self.members) == 1:
+            first = replace(self, members=self.members[:1])
+            return first, first.teach(training, mixtures)
+        taught = self._teach_each(training, mixtures, show)
+        services = [Service.of(one, choosing, unit_of) for one in taught]
+        places = range(len(taught))
+        subsets = [chosen for n in range(1, MOST_TOGETHER + 1) for chosen in combinations(places, n)]
+        best = max(subsets, key=lambda chosen: Service.mean([services[place] for place in chosen]).score())
+        chosen = replace(self, members=tuple(self.members[place] for place in best))
+        return chosen, TaughtModel.mean([taught[place] for place in best])
+
+    def _teach_each(self, training: TrainingRows, mixtures: Answers | None, show: bool = False) -> list[TaughtModel]:
+        chosen = np.sort(np.random.default_rng(self.seed).permutation(len(training))[:MOST_ROWS])
+        rows = training.values[chosen], training.outputs[chosen]
+        mixed = (training.values[:0], training.outputs[:0]) if mixtures is None else (mixtures.values, mixtures.outputs)
+        values, answers = (np.concatenate(parts) for parts in zip(rows, mixed, strict=True))
+        # In deviations, as boosting works in single precision: outputs of any size are learned alike.
+        standard = (answers - training.overall_mean) / training.unit
+        order = order_levels(training.table, values, standard)
+        few = mixtures is None or len(training) <= FEW_TO_MIX or len(mixtures) < len(training)
+        found = []
+        with progress(len(self.members), "teaching the stand-in", show) as bar:
+            for member in self.members:
+                first = 0 if few or member.with_rows else len(rows[0])
+                one = TaughtModel.teach(
+                    training.table,
+                    values[first:],
+                    standard[first:],
+                    self.seed,
+                    member.size,
+                    level_order=order,
+                    n_threads=self.n_threads,
+                )
+                found.append(one.scaled(training.unit, training.overall_mean))
                 bar.update()
-        if len(tried) == 1:
-            return tried[0]
-        return max(tried, key=lambda one: _served(one[1], choosing, unit_of))
+        return found
 
 
-def _served(taught: TaughtModel, choosing: MeasuringRows, unit_of: np.ndarray) -> float:
-    """How well a taught model alone serves probe rows: mean skill over the ranges or, where none was asked, NSE."""
-    values, skills = choosing.rows.values, []
-    own = taught.cells(values)
-    for part in choosing.by_range.values():
-        asked = part.asked
-        if asked is not None and np.any(asked.changes):
-            said = taught.unit_changes(own, asked.rows, taught.cells(asked.values), unit_of).sum(axis=1)
-            skills.append(skill_on_changes(asked.changes, said))
-    if skills or np.ptp(choosing.rows.outputs) == 0:
-        return float(np.mean(skills)) if skills else 0.0
-    return nse(choosing.rows.outputs, taught.predict_cells(own))
+@dataclass
+class Service:
+    """What a taught model alone says of probe rows, beside what the black box says: of changes, or of the rows."""
+
+    truth: list[np.ndarray]  # for each range
+    said: list[np.ndarray]
+    of_changes: bool
+
+    @classmethod
+    def of(cls, taught: TaughtModel, choosing: MeasuringRows, unit_of: np.ndarray) -> Service:
+        """Ask it."""
+        own = taught.cells(choosing.rows.values)
+        truth, said = [], []
+        for part in choosing.by_range.values():
+            asked = part.asked
+            if asked is not None and np.any(asked.changes):
+                truth.append(asked.changes)
+                said.append(taught.unit_changes(own, asked.rows, taught.cells(asked.values), unit_of).sum(axis=1))
+        if truth:
+            return cls(truth, said, of_changes=True)
+        return cls([choosing.rows.outputs], [taught.predict_cells(own)], of_changes=False)
+
+    @classmethod
+    def mean(cls, several: list[Service]) -> Service:
+        """What several models say on average."""
+        said = [np.mean(parts, axis=0) for parts in zip(*(one.said for one in several), strict=True)]
+        return replace(several[0], said=said)
+
+    def score(self) -> float:
+        """Mean skill over the ranges or, where no change was asked about, NSE."""
+        if self.of_changes:
+            return float(np.mean([skill_on_changes(*both) for both in zip(self.truth, self.said, strict=True)]))
+        return nse(self.truth[0], self.said[0]) if np.ptp(self.truth[0]) > 0 else 0.0
 
 
 @dataclass
@@ -139,16 +191,15 @@ class Told:
 
 @dataclass
 class FittedCurves:
-    """The model, the training rows and answers that it rests on, what it was chosen from, and how learning went."""
+    """The model, the training rows and answers that it rests on, and what it was chosen from."""
 
     training: TrainingRows
     told: Told
     teacher: Teacher
     model: CurveModel
+    expected: np.ndarray  # (recorded rows, cells) what the taught model says of their responses
     choices: list[dict[str, Any]] = field(default_factory=list)
-    curve: LearningCurve | None = None
     facts: dict[str, Any] = field(default_factory=dict)
-    tried: list[tuple[ResponseWeights, bool]] = field(default_factory=list)  # with or without the taught model
     folds: list[FittedCurves] = field(default_factory=list)  # of a small table: each fitted without some of its rows
     fold_of: np.ndarray | None = None  # (training rows,) the fold that was fitted without each
 
@@ -158,17 +209,16 @@ class FittedCurves:
 
     def of_class(self, training: TrainingRows, place: int) -> CurveModel:
         """The same model on the answers for one of several classes, of which these are the training rows."""
-        ground, taught, told = self.model.ground, None, self.told
-        if ground.taught is not None:
-            taught = self.teacher.teach(training, None if told.mixtures is None else told.mixtures.of_class(place))
+        ground, told = self.model.ground, self.told
+        taught = self.teacher.teach(training, None if told.mixtures is None else told.mixtures.of_class(place))
         if told.responses.every is not None:
             responses = told.responses.of_class(place)
         else:  # of a stand-in
-            assert taught is not None
             base = told.responses.base
             said = taught_responses(ground.grids, taught, base.values)
             responses = replace(told.responses, base=Answers(base.values, taught.predict(base.values)), outputs=said)
-        recorded = RecordedRows.of(training.table, ground.grids, taught, responses)
+        expected = taught_responses(ground.grids, taught, responses.base.values)
+        recorded = RecordedRows.of(training.table, ground.grids, taught, responses, ground.reliance, expected)
         return replace(self.model, ground=replace(ground, taught=taught, recorded=recorded), intervals=Intervals())
 
     def fits_of_others(
@@ -225,10 +275,11 @@ def fit_curves(
             None if mixtures is None else mixtures.without(left_out),
             choosing.part(np.flatnonzero(left_out[places])),
         )
-    sizes: tuple[Size, ...] = OF_GIVEN
+    members: tuple[Member, ...] = OF_GIVEN
     if can_be_asked:
-        sizes = SIZES_OF_FEW if len(training) <= FEW_TO_MIX else SIZES
-    teacher, taught = Teacher(seed, n_threads).choose(*first_fold, unit_of, sizes, show)
+        members = OF_FEW if len(training) <= FEW_TO_MIX else OF_MANY
+    teacher, taught = Teacher(seed, n_threads, members).choose(*first_fold, unit_of, show)
+    of_first_fold = taught
     if fold_of is not None:
         taught = teacher.teach(training, mixtures)
     if tested is not None and len(tested) and np.ptp(tested.outputs) > 0:
@@ -237,29 +288,31 @@ def fit_curves(
     left = options.max_questions - n_asked
     grids = Grids.of(table, units, training.values)
     grids = grids.only(recorded_units(grids, matters, len(training), left))
-    if can_be_asked:
-        responses = ask_responses(training, grids, left, rng, fresh=fresh, show=show)
-    else:
+    responses = ask_responses(training, grids, left, rng, fresh=fresh, show=show) if can_be_asked else None
+    if responses is None or len(responses) == 0:
         responses = standing_responses(training, grids, taught, rng)
     facts["questions"] = n_asked + (responses.outputs.size + len(responses) if can_be_asked else 0)
     facts["recorded_rows"], facts["recorded_columns"] = len(responses), int((grids.sizes > 0).sum())
+    relied, expected = np.ones(len(units)), taught_responses(grids, taught, responses.base.values)
     ground = CurveGround(
         table,
         units,
         grids,
         taught,
-        RecordedRows.of(table, grids, taught, responses),
+        relied,
+        RecordedRows.of(table, grids, taught, responses, relied, expected),
         leading_pairs(taught, training.values, units, unit_of, matters, rng),
         shown=Grids.of(table, units, training.values, SHOWN),
         reference=training.values[rng.permutation(len(training))[:REFERENCE]],
         stand_in=not can_be_asked,
     )
-    found = _with_forest(training, Told(mixtures, responses), teacher, ground, options, rng)
+    found = _with_forest(training, Told(mixtures, responses), teacher, ground, expected, options, rng)
     if fold_of is not None:
         found.fold_of = fold_of
         with progress(int(fold_of.max()) + 1, "fitting without some rows", show) as bar:
             for number in range(int(fold_of.max()) + 1):
-                found.folds.append(_fold(found, fold_of == number, options, rng))
+                already = of_first_fold if number == 0 else None
+                found.folds.append(_fold(found, fold_of == number, options, rng, already))
                 bar.update()
     _choose(found, choosing, places, options, seed)
     found.facts = facts
@@ -275,6 +328,7 @@ def _with_forest(
     told: Told,
     teacher: Teacher,
     ground: CurveGround,
+    expected: np.ndarray,
     options: CurveOptions,
     rng: np.random.Generator,
 ) -> FittedCurves:
@@ -287,17 +341,27 @@ def _with_forest(
         bar.update()
     n_candidates = N_CANDIDATES if options.candidates == "auto" else int(options.candidates)
     weights = ResponseWeights.forest(len(training.table.columns), n_candidates)
-    return FittedCurves(training, told, teacher, CurveModel(retriever, ground, weights))
+    return FittedCurves(training, told, teacher, CurveModel(retriever, ground, weights), expected)
 
 
-def _fold(whole: FittedCurves, left_out: np.ndarray, options: CurveOptions, rng: np.random.Generator) -> FittedCurves:
-    """The same fitted without some of the rows, on the same answers."""
+def _fold(
+    whole: FittedCurves,
+    left_out: np.ndarray,
+    options: CurveOptions,
+    rng: np.random.Generator,
+    taught: TaughtModel | None = None,
+) -> FittedCurves:
+    """The same fitted without some of the rows, on the same answers; ``taught`` where it was taught so already."""
     training, told = whole.training.part(np.flatnonzero(~left_out)), whole.told.without(left_out)
-    taught, ground = whole.teacher.teach(training, told.mixtures), whole.model.ground
-    if not training.black_box.can_be_asked:
+    ground = whole.model.ground
+    if taught is None:
+        taught = whole.teacher.teach(training, told.mixtures)
+    if not training.black_box.can_be_asked or len(told.responses) == 0:
         told = replace(told, responses=standing_responses(training, ground.grids, taught, rng))
-    recorded = RecordedRows.of(training.table, ground.grids, taught, told.responses)
-    return _with_forest(training, told, whole.teacher, replace(ground, taught=taught, recorded=recorded), options, rng)
+    expected = taught_responses(ground.grids, taught, told.responses.base.values)
+    recorded = RecordedRows.of(training.table, ground.grids, taught, told.responses, ground.reliance, expected)
+    ground = replace(ground, taught=taught, recorded=recorded)
+    return _with_forest(training, told, whole.teacher, ground, expected, options, rng)
 
 
 def check_curve_options(weighting: str, objective: str) -> None:
@@ -316,60 +380,86 @@ def check_curve_options(weighting: str, objective: str) -> None:
 def _choose(
     found: FittedCurves, choosing: MeasuringRows, places: np.ndarray | None, options: CurveOptions, seed: int
 ) -> None:
-    """Whose responses count, and whether the taught model and the rows each help, on probe rows."""
-    model, n_columns = found.model, len(found.training.table.columns)
-    if options.weighting == "none":
-        _weigh_by(found, ResponseWeights.silent(n_columns), True)
+    """Whose responses count, and how far the taught model does: recorded rows teach, probe rows choose."""
+    n_columns = len(found.training.table.columns)
+    if options.weighting in ("none", "uniform", "random"):
+        silent = options.weighting == "none"
+        weights = ResponseWeights.silent(n_columns)
+        weights = weights if silent else ResponseWeights.by_chance(n_columns, options.weighting, seed)
+        _weigh_by(found, weights, best_reliance_for(found, weights, seed))
         return
-    if options.weighting in ("uniform", "random"):
-        _weigh_by(found, ResponseWeights.by_chance(n_columns, options.weighting, seed), True)
+    if len(choosing) < MIN_LESSONS or not choosing.by_range or not found.model.ground.grids.sizes.any():
         return
-    if len(choosing) < MIN_LESSONS or not choosing.by_range or len(model.ground.recorded) == 0:
+    tried = try_weights(found, choosing, places, options, seed)
+    if not tried:
         return
-    tried: list[tuple[dict[str, Any], ResponseWeights, float]] = []
-    for with_taught in (True, False):
-        lessons = _all_lessons(found, choosing, places, with_taught)
-        if len(lessons.rows) == 0:  # nothing ever changes
-            return
-        forests = [ResponseWeights.forest(n_columns, model.weights.n_candidates, silence) for silence in SILENCES]
-        start = max(forests, key=lessons.skill)
-        weights = {"forest": start}
-        if options.weighting in ("auto", "learned"):
-            objective: CurveObjective = "rloo" if options.objective == "rloo" else "weighted"
-            weights["learned"], own_curve = train(lessons, start, seed, objective=objective)
-            found.curve = own_curve if with_taught else found.curve
-        tried += [({"weights": name, "taught": with_taught}, own, lessons.skill(own)) for name, own in weights.items()]
-        if with_taught:
-            silent = ResponseWeights.silent(n_columns)
-            tried.append(({"weights": "none", "taught": True}, silent, lessons.skill_alone))
-    allowed = [place for place, (entry, _, _) in enumerate(tried) if options.weighting in ("auto", entry["weights"])]
-    best = max(allowed, key=lambda place: tried[place][2])
-    found.tried = [(weights, entry["taught"]) for entry, weights, _ in tried]
-    found.choices = [
-        {**entry, "skill": skill, "chosen": place == best} for place, (entry, _, skill) in enumerate(tried)
-    ]
-    _weigh_by(found, tried[best][1], tried[best][0]["taught"])
+    best = max((one for one in tried if options.weighting in ("auto", one.name)), key=lambda one: one.skill)
+    found.choices = [{"weights": one.name, "skill": one.skill, "chosen": one is best} for one in tried]
+    _weigh_by(found, best.weights, best.reliance)
 
 
-def _weigh_by(found: FittedCurves, weights: ResponseWeights, with_taught: bool) -> None:
-    """Let rows speak by these weights, with or without the taught model, in the model and in those of its folds."""
+@dataclass
+class Tried:
+    """A way to weigh rows: with how far the taught model counts beside them, and mean skill on probe rows."""
+
+    name: str
+    weights: ResponseWeights
+    reliance: np.ndarray  # (units,)
+    skill: float
+
+
+def try_weights(
+    found: FittedCurves,
+    choosing: MeasuringRows,
+    places: np.ndarray | None,
+    options: CurveOptions,
+    seed: int,
+    *,
+    relies: bool = True,
+) -> list[Tried]:
+    """The forest's weights, learned ones and none; without ``relies`` the taught model counts for nothing."""
+    checking = _all_lessons(found, choosing, places)
+    if len(checking) == 0:  # nothing ever changes
+        return []
+    n_units, start = len(found.model.ground.units), found.model.weights
+    teaching = _recorded_lessons(found, start, seed)
+
+    def tried(name: str, weights: ResponseWeights) -> Tried:
+        reliance = teaching.reliance(weights, n_units) if relies else np.zeros(n_units)
+        return Tried(name, weights, reliance, checking.skill(weights, reliance))
+
+    forests = [tried("forest", replace(start, silence=silence)) for silence in SILENCES]
+    best = [max(forests, key=lambda one: one.skill)]
+    if options.weighting in ("auto", "learned"):
+        objective: CurveObjective = "rloo" if options.objective == "rloo" else "weighted"
+        weights = train(teaching, checking, best[0].weights, n_units, seed, relies=relies, objective=objective)
+        best.append(tried("learned", weights))
+    return [*best, tried("none", ResponseWeights.silent(len(start.price)))] if relies else best
+
+
+def _weigh_by(found: FittedCurves, weights: ResponseWeights, reliance: np.ndarray) -> None:
+    """Let rows speak by these weights, and the taught model so far, in the model and in those of its folds."""
     for one in (found, *found.folds):
-        one.model = weighed_by(one, weights, with_taught)
+        one.model = weighed_by(one, weights, reliance)
 
 
-def weighed_by(found: FittedCurves, weights: ResponseWeights, with_taught: bool) -> CurveModel:
-    """The model in which rows speak by these weights, with or without the taught model."""
-    ground = found.model.ground if with_taught else _without_taught(found)
-    return replace(found.model, ground=ground, weights=weights)
-
-
-def _without_taught(found: FittedCurves) -> CurveGround:
+def weighed_by(found: FittedCurves, weights: ResponseWeights, reliance: np.ndarray) -> CurveModel:
+    """The model in which rows speak by these weights; reliance : (units,) how far the taught model counts."""
     ground = found.model.ground
-    recorded = RecordedRows.of(ground.table, ground.grids, None, found.told.responses)
-    return replace(ground, taught=None, recorded=recorded)
+    responses = found.told.responses
+    recorded = RecordedRows.of(ground.table, ground.grids, ground.taught, responses, reliance, found.expected)
+    return replace(found.model, ground=replace(ground, reliance=reliance, recorded=recorded), weights=weights)
 
 
-def _all_lessons(found: FittedCurves, choosing: MeasuringRows, places: np.ndarray | None, with_taught: bool) -> Lessons:
+def best_reliance_for(found: FittedCurves, weights: ResponseWeights, seed: int) -> np.ndarray:
+    """How far the taught model should count beside rows that speak by these weights: (units,)."""
+    n_units = len(found.model.ground.units)
+    if not found.model.ground.grids.sizes.any():
+        return np.ones(n_units)
+    return _recorded_lessons(found, weights, seed).reliance(weights, n_units)
+
+
+def _all_lessons(found: FittedCurves, choosing: MeasuringRows, places: np.ndarray | None) -> Lessons:
     """Those of all probe rows, each from a fit without it."""
     fits: list[tuple[FittedCurves, MeasuringRows]] = [(found, choosing)]
     if places is not None and found.fold_of is not None:
@@ -377,49 +467,84 @@ def _all_lessons(found: FittedCurves, choosing: MeasuringRows, places: np.ndarra
             (fold, choosing.part(np.flatnonzero(found.fold_of[places] == number)))
             for number, fold in enumerate(found.folds)
         ]
-    parts = [
-        _lessons(fold.training, fold.model if with_taught else replace(fold.model, ground=_without_taught(fold)), own)
-        for fold, own in fits
-    ]
-    return Lessons.join(parts)
+    return Lessons.join([_probe_lessons(fold, own) for fold, own in fits])
 
 
-def _lessons(training: TrainingRows, model: CurveModel, choosing: MeasuringRows) -> Lessons:
-    """What the black box did with changes of probe rows, and what each candidate row's responses say of them."""
-    ground, table = model.ground, training.table
-    most = min(MOST_PROBES, max(1, LESSON_CELLS // (model.most * len(table.columns))))
-    values = choosing.rows.values[:most]
-    slots, proximity = model.near(training, values)
-    silent = replace(model, weights=ResponseWeights.silent(values.shape[1])).fit(training, None, values)
-    own = ground.grids.cells(table, values)
+def _probe_lessons(found: FittedCurves, choosing: MeasuringRows) -> Lessons:
+    """Changes of probe rows, as many of each range as there are."""
+    model, table = found.model, found.training.table
+    values = choosing.rows.values[: _most_rows(model, table, MOST_PROBES)]
+    at, units, changes, worth, moved = [], [], [], [], []
     asked_of = [one.asked for one in choosing.by_range.values() if one.asked is not None and np.any(one.asked.changes)]
-    rows, left, said, worth = [], [], [], []
     for asked in asked_of:
         kept = asked.rows < len(values)
-        at, changes, moved = asked.rows[kept], asked.changes[kept], MovedRows(table, asked.values[kept])
-        rows.append(at)
-        left.append(changes - silent.changes(at, moved))
-        said.append(_said(ground, slots[at], own[at], ground.grids.cells(table, moved.values)))
-        worth.append(np.full(len(at), 1 / max(float((changes**2).sum()), 1e-300) / len(asked_of)))
-    apart = np.zeros((*slots.shape, values.shape[1]))
-    write_distances(table.ranks(values), slots, ground.recorded.ranks, table.is_category, apart)
-    nothing = np.empty(0, dtype=np.int64)
-    return Lessons(
-        np.concatenate([nothing, *rows]),
-        np.concatenate([np.empty(0), *left]),
-        np.concatenate([np.empty((0, slots.shape[1])), *said]),
-        np.concatenate([np.empty(0), *worth]),
-        proximity,
-        apart,
+        at.append(asked.rows[kept])
+        changes.append(asked.changes[kept])
+        moved.append(asked.values[kept])
+        units.append(model.ground.units.of_column()[asked.moves.changed[kept].argmax(axis=1)])
+        worth.append(np.full(len(at[-1]), 1 / max(float((changes[-1] ** 2).sum()), 1e-300) / len(asked_of)))
+    if not asked_of:
+        at, units, moved = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)], [values[:0]]
+        changes = worth = [np.empty(0)]
+    questions = _Questions(*map(np.concatenate, (at, units, moved, changes, worth)))
+    return _lessons(found, model.weights, values, questions)
+
+
+def _recorded_lessons(found: FittedCurves, weights: ResponseWeights, seed: int) -> Lessons:
+    """Changes of recorded rows, each kept out of its own lesson: half to near values of the grids, half to any."""
+    model, table, responses = found.model, found.training.table, found.told.responses
+    grids, rng = model.ground.grids, np.random.default_rng(seed)
+    rows = np.sort(rng.permutation(len(responses))[: _most_rows(replace(model, weights=weights), table, MOST_RECORDED)])
+    values = responses.base.values[rows]
+    at = np.repeat(np.arange(len(rows)), LESSONS_A_ROW)
+    units, near = rng.choice(np.flatnonzero(grids.sizes), len(at)), rng.random(len(at)) < 0.5
+    cells = grids.draw(table, values[at], units, near, rng)
+    changes = responses.outputs[rows[at], cells] - responses.base.outputs[rows[at]]
+    squares = np.bincount(near, changes**2, 2)
+    worth = 0.5 / np.maximum(squares, 1e-300)[near.astype(np.int64)]
+    questions = _Questions(at, units, grids.moved(values[at], units, cells), changes, worth)
+    return _lessons(found, weights, values, questions, rows)
+
+
+def _most_rows(model: CurveModel, table: Table, most: int) -> int:
+    return min(most, max(1, LESSON_CELLS // (model.most * max(LESSONS_A_ROW, len(table.columns)))))
+
+
+class _Questions(NamedTuple):
+    """Changes of one unit each."""
+
+    rows: np.ndarray  # (questions,)
+    units: np.ndarray  # (questions,)
+    moved: np.ndarray  # (questions, columns) the row after the change
+    changes: np.ndarray  # (questions,) what the black box's output changed by
+    worth: np.ndarray  # (questions,)
+
+
+def _lessons(
+    found: FittedCurves,
+    weights: ResponseWeights,
+    values: np.ndarray,
+    asked: _Questions,
+    own_slots: np.ndarray | None = None,
+) -> Lessons:
+    """What the black box did with changes of rows, and what the taught model and each candidate row say of them.
+
+    own_slots : (rows,) of rows that are recorded ones themselves: they do not speak for themselves.
+    """
+    ground, training, responses = found.model.ground, found.training, found.told.responses
+    slots, proximity = replace(found.model, weights=weights).near(training, values)
+    if own_slots is not None:
+        proximity = np.where(slots == own_slots[:, None], 0.0, proximity)
+    taught, cells, n = ground.taught, ground.taught.cells(values), np.arange(len(asked.rows))
+    expected = taught.unit_changes(cells, asked.rows, taught.cells(asked.moved), ground.unit_of)[n, asked.units]
+    here = ground.grids.between(training.table, values).part(asked.rows).at(asked.units)
+    there = ground.grids.between(training.table, asked.moved).at(asked.units)
+    known, lines = here.known & there.known, slots[asked.rows]
+    said, said_taught = (
+        np.where(known, there.read(by_cell, lines) - here.read(by_cell, lines), 0.0)
+        for by_cell in (responses.outputs, found.expected)
     )
-
-
-def _said(ground: CurveGround, slots: np.ndarray, here: np.ndarray, there: np.ndarray) -> np.ndarray:
-    """What was not foreseen of the same changes of each candidate: (questions, candidates)."""
-    found = np.zeros(slots.shape)
-    residual = ground.recorded.residual
-    for unit in range(here.shape[1]):
-        asked = np.flatnonzero((here[:, unit] >= 0) & (there[:, unit] >= 0) & (here[:, unit] != there[:, unit]))
-        at, to, since = slots[asked], there[asked, unit, None], here[asked, unit, None]
-        found[asked] += residual[at, to] - residual[at, since]
-    return found
+    apart = np.zeros((*slots.shape, values.shape[1]))
+    recorded_ranks, is_category = ground.recorded.ranks, training.table.is_category
+    write_distances(training.table.ranks(values), slots, recorded_ranks, is_category, apart)
+    return Lessons(asked.rows, asked.units, asked.changes, expected, said, said_taught, asked.worth, proximity, apart)
