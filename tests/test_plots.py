@@ -56,6 +56,7 @@ def plain() -> Explanation:
 
 @pytest.fixture(autouse=True)
 def _close_figures():
+    plt.close("all")  # tests of other files, which come before in some orders, may have left theirs open
     yield
     plt.close("all")
 

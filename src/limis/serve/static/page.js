@@ -86,6 +86,10 @@ function followChanges(form) {
     update();
     document.getElementById("what-if").focus();
   });
+  // What was typed before this script was there has to be answered too.
+  const answered = new URLSearchParams(location.search);
+  const own = [...form.elements].filter((field) => field.dataset.own !== undefined);
+  if (own.some((field) => field.value !== (answered.get(field.name) ?? field.dataset.own))) update();
 }
 
 function followSuggestions(form) {
