@@ -287,7 +287,7 @@ def _tree_shap(problem: AuditProblem, reference: pd.DataFrame) -> Any:
     package = require("shap", "peers")
     pipeline = problem.problem.model
     encode, model = pipeline[:-1], pipeline[-1]
-    rows = np.asarray(encode.transform(problem.exam.frame), dtype=np.float64)
+    rows = np.asarray(encode.transform(_asked_for_reasons(problem)), dtype=np.float64)
     background = np.asarray(encode.transform(reference), dtype=np.float64)
     explainer = package.TreeExplainer(model, background, feature_perturbation="interventional")
     values, base = explainer.shap_values(rows, check_additivity=False), np.ravel(explainer.expected_value)
@@ -301,6 +301,11 @@ def _tree_shap(problem: AuditProblem, reference: pd.DataFrame) -> Any:
     for feature, name in enumerate(owner):
         summed[:, names.index(name)] += values[:, feature]
     return package.Explanation(summed, np.full(len(rows), base[0]), feature_names=names)
+
+
+def _asked_for_reasons(problem: AuditProblem) -> pd.DataFrame:
+    """The rows whose reasons the audit asks about: the first ones."""
+    return problem.exam.frame.iloc[: problem.exam.plan.reason_rows]
 
 
 def _column_of_feature(encode: Any) -> list[str]:
@@ -322,6 +327,7 @@ def _permutation_shap(problem: AuditProblem, reference: pd.DataFrame) -> Any:
     """SHAP by permutations of the table's own columns; of wide tables by fewer, for fewer rows."""
     exam = problem.exam
     wide = exam.ground.values.shape[1] > WIDE
-    rows = exam.frame.iloc[:SHAP_ROWS_WIDE] if wide else exam.frame
+    rows = _asked_for_reasons(problem)
+    rows = rows.iloc[:SHAP_ROWS_WIDE] if wide else rows
     training = _plain(problem).training_
     return permutation_shap(training, rows, reference, orders=1 if wide or problem.problem.quick else ORDERS)

@@ -21,7 +21,7 @@ from limis.experiments.audit_methods import (
 )
 from limis.experiments.audit_problem import BOXES
 from limis.experiments.audit_runs import AuditRun
-from limis.experiments.audit_tables import CELL, JOINT, LAWS, RANGES, TESTS, in_short, tabulate_skill
+from limis.experiments.audit_tables import CELL, JOINT, LAWS, RANGES, in_short, tabulate_skill
 from limis.experiments.experiment import Experiment
 from limis.experiments.protocol import Scope
 from limis.experiments.real_problem import SMALL_LOADERS, RealProblem
@@ -38,9 +38,8 @@ BOXES_ASKED = ("XGBoost", "LightGBM, defaults")
 
 
 def _runs(scope: Scope, data: str, boxes: Iterable[str], groups: Iterable[str]) -> list[Run]:
-    tests = TESTS if scope.tests == Scope().tests else scope.tests
     return [
-        AuditRun(RealProblem(data, box, seed, tests, scope.rows, scope.quick), group)
+        AuditRun(RealProblem(data, box, seed, scope.tests, scope.rows, scope.quick), group)
         for box in boxes
         for seed in range(scope.seeds)
         for group in groups

@@ -17,7 +17,7 @@ from limis.fidelity.audit.exam import Exam
 
 BOXES = ("XGBoost", "LightGBM, defaults", "RF, defaults", "MLP")
 QUESTIONS, QUICK_QUESTIONS = 1_500_000, 20_000
-FORMAT = 2  # of the questions: raised when they are drawn otherwise
+FORMAT = 3  # of the questions: raised when they are drawn otherwise
 EVERY_ROW = 10**9
 
 

@@ -90,7 +90,7 @@ def _facts(facts: dict[str, Any]) -> dict[str, str]:
     together = [f"{name} ({', '.join(map(str, own))})" for name, own in facts["counted_as_one"].items()]
     plan = [f"{n:,} {_PLAN[name]}" for name, n in facts["plan"].items() if name in _PLAN]
     told = {
-        "Rows audited": f"{facts['rows']:,}",
+        "Rows audited": f"{facts['rows']:,}; for their reasons the first {facts['plan']['reason_rows']:,}",
         "Training rows": f"{facts['training_rows']:,}",
         "Held-out rows": f"{facts['held_out_rows']:,}, the audited rows among them; law B takes its values from these",
         "Reference rows": f"{facts['reference_rows']:,}, by which methods may know the population",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -93,7 +93,7 @@ class Removals:
 
 @dataclass
 class Estimate:
-    """What each unit does to the output of each row, from samples."""
+    """What each unit does to the output of each row whose reasons are asked about, from samples."""
 
     values: np.ndarray  # (rows, units)
     errors: np.ndarray  # (rows, units) standard errors
@@ -163,10 +163,14 @@ class Exam:
                 self.changes += [self._ask_changes(law, family, kind, moves, donors) for kind, moves in drawn.items()]
         references = self._reference_places(rngs[2])
         if len(self.units) == 1:  # the only column has all of the reasons: there is nothing to tell
-            self.removed = self.shapley = Estimate(np.zeros((len(self.frame), 1)), np.zeros((len(self.frame), 1)))
+            nothing = np.zeros((self.plan.reason_rows, 1))
+            self.removed = self.shapley = Estimate(nothing, nothing)
             return
-        groups_a = law_a.group_removals(self.ground, self.plan.groups, references[law_a.NAME], rngs[3])
-        groups_b = law_b.group_removals(held_out, self.plan.groups, references[law_b.NAME], rngs[4])
+        few = replace(self.ground, values=self.ground.values[: self.plan.reason_rows])
+        groups_a = law_a.group_removals(few, self.plan.groups, references[law_a.NAME], rngs[3])
+        groups_b = law_b.group_removals(
+            replace(held_out, ground=few), self.plan.groups, references[law_b.NAME], rngs[4]
+        )
         for law, donors, groups in (
             (law_a.NAME, self.training, groups_a),
             (law_b.NAME, self.held_out, groups_b),
@@ -210,7 +214,9 @@ class Exam:
         answers = self.ask_moves(moves, donors)
         changed = moved_frame(self.ground.table, self.frame, donors, moves)
         values = self.ground.table.values(changed)
-        subsets = {"plausible": self._plausible(values)}
+        looked_at = moves.rows < self.plan.reason_rows  # a distance to thousands of rows each
+        subsets = {"plausible": np.zeros(len(moves), dtype=bool)}
+        subsets["plausible"][looked_at] = self._plausible(values[looked_at])
         if family == "single":
             subsets |= self._special(moves, values)
         answers = self._significant(answers - self.outputs[moves.rows])
@@ -282,17 +288,17 @@ class Exam:
 
     def _ask_strongest(self, references: np.ndarray, rng: np.random.Generator) -> None:
         """What each unit alone takes away, and f's Shapley values by random orders of the units, there and back."""
-        n, d = len(self.frame), len(self.units)
+        n, d = self.plan.reason_rows, len(self.units)
         alone = np.tile(np.eye(d, dtype=bool), (n, 1))
         some = rng.permutation(references)[: self.plan.removals]
         groups = Groups(np.repeat(np.arange(n), d), alone, np.tile(some, (n * d, 1)))
         found = list(self._replaced(groups, self.training))
         means, spread = (np.concatenate([of(part) for _, part in found]) for of in (_means, _standard_errors))
-        self.removed = Estimate(self._significant(self.outputs[:, None] - means.reshape(n, d)), spread.reshape(n, d))
+        self.removed = Estimate(self._significant(self.outputs[:n, None] - means.reshape(n, d)), spread.reshape(n, d))
         self.shapley = self._shapley(references, rng)
 
     def _shapley(self, references: np.ndarray, rng: np.random.Generator) -> Estimate:
-        n, d, orders = len(self.frame), len(self.units), self.plan.orders
+        n, d, orders = self.plan.reason_rows, len(self.units), self.plan.orders
         total, squares = np.zeros((n, d)), np.zeros((n, d))
         rows = np.repeat(np.arange(n), d)
         for _ in range(orders):
@@ -303,7 +309,7 @@ class Exam:
                 foreign = np.argsort(way)[None, :] >= np.arange(d)[:, None]  # (steps, units)
                 changed = np.tile(foreign @ self.ground.membership, (n, 1))
                 path = self.ask_moves(Moves(rows, donors, changed), self.training).reshape(n, d)
-                found[:, way] += np.diff(np.column_stack([path, self.outputs]), axis=1) / 2
+                found[:, way] += np.diff(np.column_stack([path, self.outputs[:n]]), axis=1) / 2
             total += found
             squares += found**2
         means = total / orders

@@ -89,8 +89,8 @@ def strongest(exam: Exam, methods: list[Method]) -> pd.DataFrame:
         for method in methods:
             if method.attributions is None:
                 continue
-            said, own = method.attributions, slice(method.n)
-            rows = np.arange(method.n)
+            n = min(method.n, len(top))  # the rows whose reasons were asked about
+            said, own, rows = method.attributions[:n], slice(n), np.arange(n)
             signs = np.sign(said[rows, top[own]]) == np.sign(truth.values[rows, top[own]])
             lines.append(
                 {

@@ -11,13 +11,15 @@ from limis.fidelity.drawing import GROUP_SIZES, JOINT_SIZES
 
 SHRINKING = (1.0, 0.7, 0.5, 0.35, 0.25, 0.18, 0.12, 0.08, 0.05, 0.03)
 FEWEST_ROWS = 5
+REASON_ROWS = 100  # at most: reasons cost thousands of questions a row, changes a hundred or two
 
 
 @dataclass(frozen=True)
 class Plan:
     """Questions a row, the same for both laws."""
 
-    rows: int
+    rows: int  # asked about changes
+    reason_rows: int  # the first of them, asked about reasons too
     singles: int = 12  # a range
     joints: int = 8  # a size, near and anywhere
     groups: int = 6  # of units, a size
@@ -36,10 +38,14 @@ class Plan:
 
     def questions(self, n_units: int, n_ranges: int) -> int:
         """How many questions that makes, at most."""
+        changes, reasons = self._a_row(n_units, n_ranges)
+        return 2 * self.references + self.rows * changes + self.reason_rows * reasons
+
+    def _a_row(self, n_units: int, n_ranges: int) -> tuple[int, int]:
+        """Questions about changes of a row, and about its reasons."""
         changes = 2 * (n_ranges * self.singles + 2 * len(JOINT_SIZES) * self.joints)
-        reasons = len(GROUP_SIZES) * self.groups * (self.references + matched_donors(self.references))
-        strongest = n_units * (self.removals + 2 * self.orders)
-        return 2 * self.references + self.rows * (1 + changes + reasons + strongest)
+        groups = len(GROUP_SIZES) * self.groups * (self.references + matched_donors(self.references))
+        return 1 + changes, groups + n_units * (self.removals + 2 * self.orders)
 
     def shrunk(self, factor: float) -> Plan:
         """The same with fewer questions of each kind, as far as they still tell something; changes cost least."""
@@ -51,18 +57,19 @@ class Plan:
     def within(cls, max_questions: int, n_rows: int, n_units: int, n_ranges: int, n_references: int) -> Plan:
         """As many questions as are allowed: first fewer a row, then fewer rows; ``n_references`` are to be had."""
         for factor in SHRINKING:
-            plan = cls(n_rows).shrunk(factor)
+            plan = cls(n_rows, min(n_rows, REASON_ROWS)).shrunk(factor)
             plan = replace(plan, references=min(plan.references, n_references))
             if plan.questions(n_units, n_ranges) <= max_questions:
                 return plan
-        a_row = replace(plan, rows=1).questions(n_units, n_ranges) - 2 * plan.references
-        rows = (max_questions - 2 * plan.references) // a_row
-        if rows < min(FEWEST_ROWS, n_rows):
+        a_row, left = sum(plan._a_row(n_units, n_ranges)), max_questions - 2 * plan.references
+        rows, fewest = left // a_row, min(FEWEST_ROWS, n_rows)
+        if rows < fewest:
             raise InputError(
                 f"max_questions={max_questions:,} is too few for a table of {n_units} columns: "
-                f"{min(FEWEST_ROWS, n_rows)} rows need {min(FEWEST_ROWS, n_rows) * a_row + 2 * plan.references:,}"
+                f"{fewest} rows need {fewest * a_row + 2 * plan.references:,}"
             )
-        return replace(plan, rows=int(rows))
+        rows = int(min(rows, plan.reason_rows))
+        return replace(plan, rows=rows, reason_rows=rows)
 
     def to_dict(self) -> dict[str, int]:
         """In plain numbers."""

@@ -19,10 +19,11 @@ def sentences(audit: Audit) -> list[str]:
     found = [text for name in audit.methods if name not in BASELINES for text in _of_method(audit, name)]
     facts = audit.facts
     of_all = "" if facts["rows"] == facts["rows_given"] else f", the first of {facts['rows_given']:,}"
+    told = facts["plan"]["reason_rows"]
+    of_reasons = "" if told == facts["rows"] else f", {told:,} of them about reasons"
     asked = (
-        f"{facts['questions']:,} questions to the model about {facts['rows']:,} rows{of_all}, by two laws: A takes "
-        "values from "
-        "training rows, B from held-out rows and otherwise; nothing here was fitted to B."
+        f"{facts['questions']:,} questions to the model about {facts['rows']:,} rows{of_all}{of_reasons}, by two laws: "
+        "A takes values from training rows, B from held-out rows and otherwise; nothing here was fitted to B."
     )
     return [*found, asked]
 
