@@ -255,7 +255,7 @@ def test_a_keyboard_is_enough(opened):
 def test_what_is_typed_before_the_script_is_there_is_answered(opened):
     held = []
     with opened("/tables/rows/rows/5") as page:
-        page.route("**/page.js", lambda route: held.append(route))
+        page.route("**/page.js", lambda route: held.append(route))  # noqa: PLW0108 - playwright wants a function
         page.reload(wait_until="commit")
         page.get_by_role("textbox", name="age").fill("66")
         assert page.locator(".compare").count() == 0

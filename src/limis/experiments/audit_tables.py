@@ -75,8 +75,9 @@ NOTE = LAWS + (
     "Skill is 1 − Σ(Δf − Δg)²/ΣΔf², of reasons with the answer as zero that shares f(x) − base evenly among the "
     "columns. 1,000 test rows a cell, German all of its 200, and the first 100 of them for reasons; LIME 50. Few rows "
     "can carry most squares, so the JSON has the median over rows, the share of rows below zero and 95% intervals "
-    "beside each figure. SILO and MAPLE have the better of two penalties by law A on probe rows. SHAP is TreeSHAP, interventional, and permutation SHAP for the MLP and where "
-    "TreeSHAP does not add up to the model's own output; attributions say nothing of changes. "
+    "beside each figure. SILO and MAPLE have the better of two penalties by law A on probe rows. SHAP is TreeSHAP, "
+    "interventional, and permutation SHAP for the MLP and where TreeSHAP does not add up to the model's own output; "
+    "attributions say nothing of changes. "
     "Ridges, trees and peers were run before curves were the default, and ridges before their slopes had ends."
 )
 

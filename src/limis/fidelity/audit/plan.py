@@ -38,11 +38,11 @@ class Plan:
 
     def questions(self, n_units: int, n_ranges: int) -> int:
         """How many questions that makes, at most."""
-        changes, reasons = self._a_row(n_units, n_ranges)
+        changes, reasons = self.a_row(n_units, n_ranges)
         return 2 * self.references + self.rows * changes + self.reason_rows * reasons
 
-    def _a_row(self, n_units: int, n_ranges: int) -> tuple[int, int]:
-        """Questions about changes of a row, and about its reasons."""
+    def a_row(self, n_units: int, n_ranges: int) -> tuple[int, int]:
+        """How many questions are about changes of a row, and how many about its reasons."""
         changes = 2 * (n_ranges * self.singles + 2 * len(JOINT_SIZES) * self.joints)
         groups = len(GROUP_SIZES) * self.groups * (self.references + matched_donors(self.references))
         return 1 + changes, groups + n_units * (self.removals + 2 * self.orders)
@@ -61,12 +61,12 @@ class Plan:
             plan = replace(plan, references=min(plan.references, n_references))
             if plan.questions(n_units, n_ranges) <= max_questions:
                 return plan
-        a_row, left = sum(plan._a_row(n_units, n_ranges)), max_questions - 2 * plan.references
-        rows, fewest = left // a_row, min(FEWEST_ROWS, n_rows)
+        each, left = sum(plan.a_row(n_units, n_ranges)), max_questions - 2 * plan.references
+        rows, fewest = left // each, min(FEWEST_ROWS, n_rows)
         if rows < fewest:
             raise InputError(
                 f"max_questions={max_questions:,} is too few for a table of {n_units} columns: "
-                f"{fewest} rows need {fewest * a_row + 2 * plan.references:,}"
+                f"{fewest} rows need {fewest * each + 2 * plan.references:,}"
             )
         rows = int(min(rows, plan.reason_rows))
         return replace(plan, rows=rows, reason_rows=rows)
