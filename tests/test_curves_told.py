@@ -150,13 +150,13 @@ def test_pairs_are_told_where_they_do_more_than_their_curves(values):
     assert frozenset(("pay", "kind")) not in told
 
 
-def test_what_is_lost_without_columns_is_never_summed():
+def test_reasons_that_are_not_told_are_told_together():
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(300, 14)), columns=[f"column {j}" for j in range(14)])
     found = LimisExplainer(lambda rows: np.asarray(rows).sum(axis=1), **FEW).fit(X).explain(X[:2])
     for told in (str(found[0]), read(found[0]._repr_html_()).text):
-        assert "other columns" not in told
-        assert "others together" not in told
+        assert "other columns" in told
+        assert "all training rows" in told
 
 
 # --- drawings ---------------------------------------------------------------------------------------------------------
@@ -228,7 +228,8 @@ def test_json_has_every_value_of_every_curve(found):
         assert [line["own"] for line in lines] == frame["own"].tolist()
         missing = frame["value"].isna().to_numpy()
         assert [line["value"] is None for line in lines] == missing.tolist()
-        assert all(len(pair) == 2 for pair in case["pairs"])
+        assert all(set(pair) == {"first", "second", "value"} for pair in case["interactions"])
+        assert case["reference"] == "all training rows"
         assert "neighbourhood_shift" not in case
 
 
@@ -331,12 +332,16 @@ def test_groups_and_suggestions_work_with_curves(values, classes):
     assert read(values.to_html(suggestions=suggest(values, "up"), by=["kind"])).text
 
 
-def test_bars_of_curves_start_at_zero(values):
-    ax = values[0].plot("contributions")
+def test_bars_of_curves_lead_from_the_reference_to_the_row(values):
+    one = values[0].against("hours > 30")
+    ax = one.plot("contributions")
     names = [label.get_text() for label in ax.get_yticklabels()]
-    assert names[0] == values[0].reasons()[0].words
-    assert not any("rows" in name for name in names)
-    assert all(0 in (bar.get_x(), bar.get_x() + bar.get_width()) for bar in ax.patches)
+    assert "hours > 30" in names[0]
+    assert names[1] == one.reasons()[0].words
+    assert names[-2:] == ["the rest", "this row"]
+    last = ax.patches[-1]
+    ends = last.get_x(), last.get_x() + last.get_width()
+    assert min(abs(end - one.model_output) for end in ends) < 1e-9
 
 
 # --- the command and the server ---------------------------------------------------------------------------------------

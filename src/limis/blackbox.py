@@ -57,6 +57,13 @@ class Ahead:
         return np.where(ahead == 0, np.where(every.argmax(axis=1) == self.place, least, -least), ahead)
 
 
+def leading_direction(every: np.ndarray) -> np.ndarray:
+    """The direction in which outputs (rows, classes) vary most, of length 1: (classes,)."""
+    direction = np.linalg.svd(every - every.mean(axis=0), full_matrices=False)[2][0]
+    # Its sign means nothing: the largest part is positive.
+    return direction * (1.0 if direction[np.abs(direction).argmax()] > 0 else -1.0)
+
+
 @dataclass
 class BlackBox:
     """The user's model, asked only for outputs, on one scale fixed at fit."""

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, overload
 
 import numpy as np
 import pandas as pd
 
+from limis.against import references_for
 from limis.errors import InputError
 from limis.explanation import DrawsItself, Explanation, Explanations
 from limis.kinds import plain
 from limis.labels import find_class
 from limis.polars_frames import to_polars
+from limis.rows import TrainingRows
 
 
 @dataclass(eq=False)
@@ -27,6 +29,7 @@ class ClassExplanations(DrawsItself):
 
     classes: list[Any]
     parts: list[Explanations]  # one a class
+    whole: TrainingRows | None = None  # with the outputs of all classes; of curves alone
 
     def __len__(self) -> int:
         return len(self.parts[0])
@@ -44,6 +47,16 @@ class ClassExplanations(DrawsItself):
             One of ``classes``; its text will do.
         """
         return self.parts[place_of_class(label, self.classes)]
+
+    def against(self, reference: Any) -> ClassExplanations:
+        """The same explanations, with reasons that start from another reference: what `explain` takes as one."""
+        training = self.whole
+        if training is None:
+            raise InputError('only curves have reasons that start from a reference; fit with surrogate="curves"')
+        known = np.column_stack([part.local_predictions for part in self.parts])
+        found = references_for(training, reference, known)
+        parts = [replace(part, references=found.of_class(place)) for place, part in enumerate(self.parts)]
+        return replace(self, parts=parts)
 
     @property
     def index(self) -> pd.Index:
@@ -79,7 +92,7 @@ class ClassExplanations(DrawsItself):
                 raise IndexError(f"there are {len(self)} explanations, so there is no number {key}")
             return self.for_class(self.predicted.iloc[key])[int(key)]
         chosen = np.arange(len(self))[key]
-        return ClassExplanations(self.classes, [part[chosen] for part in self.parts])
+        return replace(self, parts=[part[chosen] for part in self.parts])
 
     def __iter__(self) -> Iterator[Explanation]:
         return (self[row] for row in range(len(self)))

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from limis.any_surrogate import AnySurrogate
-from limis.blackbox import OTHERS, Along, BlackBox
+from limis.blackbox import OTHERS, Along, BlackBox, leading_direction
 from limis.changes import RecordedChanges
 from limis.one_output import OneOutput
 from limis.rows import TrainingRows
@@ -27,13 +27,6 @@ from limis.walk import GlobalFit, LocalModel
 def leading_view(black_box: BlackBox, every: np.ndarray) -> BlackBox:
     """The same model seen along the direction in which the classes' outputs vary most."""
     return replace(black_box, view=Along(leading_direction(every)))
-
-
-def leading_direction(every: np.ndarray) -> np.ndarray:
-    """The direction in which outputs (rows, classes) vary most, of length 1: (classes,)."""
-    direction = np.linalg.svd(every - every.mean(axis=0), full_matrices=False)[2][0]
-    # Its sign means nothing: the largest part is positive.
-    return direction * (1.0 if direction[np.abs(direction).argmax()] > 0 else -1.0)
 
 
 def parts_of_classes(

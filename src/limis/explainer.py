@@ -17,6 +17,7 @@ from sklearn.utils import Tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from limis.against import ALL, references_for
 from limis.answers import AnswerFolder
 from limis.any_surrogate import check_regressor
 from limis.blackbox import BlackBox, Output
@@ -174,7 +175,7 @@ class LimisExplainer(BaseEstimator):
     ...     return np.where(rows[:, 0] > 0, rows[:, 1], rows[:, 2])
     >>> explainer = LimisExplainer(model).fit(X)
     >>> found = explainer.explain(X[:2])
-    >>> bool(abs(found.base_values + found.contributions.sum(axis=1) - found.local_predictions).max() < 1e-9)
+    >>> bool(abs(found.base_values + found.contributions.sum(axis=1) - found.model_outputs).max() < 1e-9)
     True
     """
 
@@ -431,8 +432,16 @@ class LimisExplainer(BaseEstimator):
         places, measured = places[:most], measured[:most]
         units = find_units(training.table, training.values)
         asked, to_measure = (
-            MeasuringRows.ask(training, part.frame, part.outputs, part.every, np.random.default_rng(seed), units)
-            for part, seed in ((choosing, [self.random_state, 2]), (measuring, [self.random_state, 1]))
+            MeasuringRows.ask(
+                training,
+                part.frame,
+                part.outputs,
+                part.every,
+                np.random.default_rng([self.random_state, seed]),
+                units,
+                with_groups=part is measuring,
+            )
+            for part, seed in ((choosing, 2), (measuring, 1))
         )
         options = CurveOptions(**{field.name: getattr(self, field.name) for field in fields(CurveOptions)})
         n_asked = asked.n_questions + to_measure.n_questions
@@ -500,7 +509,7 @@ class LimisExplainer(BaseEstimator):
                 delattr(self, name)
         whole = self._whole()
         whole.measure(measuring, self.memory_limit, rng, fits_of_others and fits_of_others(measuring))
-        self.bound_ = whole.bound
+        self.bound_, self.trust_ = whole.bound, whole.trust
         nse_, skills = whole.nse, whole.skills
         for place, part in enumerate(self.by_class_.values()):
             own = measuring.of_class(place)
@@ -598,7 +607,7 @@ class LimisExplainer(BaseEstimator):
 
     # --- explain --------------------------------------------------------------------------------------
 
-    def explain(self, X: Any, *, outputs: Any = None, queries: int = 0) -> Any:
+    def explain(self, X: Any, *, outputs: Any = None, queries: int = 0, reference: Any = "all") -> Any:
         """Explain rows. The black box is asked once a row, unless its outputs are given.
 
         Returns `Explanations` or, where the model has more than two classes, `ClassExplanations`.
@@ -616,15 +625,24 @@ class LimisExplainer(BaseEstimator):
             was left out better than the slopes did before, and end with the values asked about; what levels do is what
             was answered. Three questions a column are the fewest that tell of a number. The bound on the error on
             changes is still the one of the explanation without questions.
+        reference : str, dict, DataFrame, Series or array, default="all"
+            Whom reasons compare each row with: "all" training rows; those of a condition ("sex == 'Female'") or a group
+            ({"sex": "Female"}); "other outcome", those that are predicted otherwise; "near threshold"; rows of your
+            own, which the model is asked about; or one row ("why her and not him"). ``found.against(reference)`` gives
+            the reasons from another one. For curves.
         """
         check_is_fitted(self, "training_")
         self._check_queries(queries)
+        has_curves = isinstance(self.local_model_, CurveModel)
+        if not has_curves and not (isinstance(reference, str) and reference == ALL):
+            raise InputError('reference is for curves, whose reasons start from it; use surrogate="curves"')
         training = self.training_
         frame = training.table.read(X)
         values = training.table.values(frame)
         frame = training.in_training_types(frame)
         if self.by_class_:
-            return self._explain_classes(frame, values, outputs, queries, is_polars(X))
+            found = self._explain_classes(frame, values, outputs, queries, is_polars(X))
+            return found.against(reference) if has_curves else found
         known = None
         if outputs is not None or training.black_box.can_be_asked:
             known = outputs_of(training.black_box, frame, outputs, "outputs")
@@ -633,6 +651,7 @@ class LimisExplainer(BaseEstimator):
         if queries:
             assert known is not None
             informed = self._informed(frame, values, known, fits, int(queries))
+        expected = fits.predictions() if known is None else known
         return Explanations(
             training=training,
             frame=frame,
@@ -643,6 +662,8 @@ class LimisExplainer(BaseEstimator):
             bound=self.bound_,
             tolerance=self.tolerance * training.output_deviation,
             from_polars=is_polars(X),
+            references=references_for(training, reference, expected) if has_curves else None,
+            trust=self.trust_,
         )
 
     def _informed(
@@ -678,9 +699,11 @@ class LimisExplainer(BaseEstimator):
                     tolerance=self.tolerance * part.training.output_deviation,
                     chances=None if chances is None else chances[:, place],
                     from_polars=from_polars,
+                    trust=part.trust,
                 )
             )
-        return ClassExplanations(list(self.by_class_), parts)
+        whole = self.training_ if isinstance(self.local_model_, CurveModel) else None
+        return ClassExplanations(list(self.by_class_), parts, whole)
 
     __call__ = explain
 

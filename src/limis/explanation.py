@@ -4,26 +4,34 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, overload
+from typing import Any, cast, overload
 
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
 from limis import local_view
+from limis.against import references_for
 from limis.check import ChangeBound, fidelity_frame
+from limis.curves.model import CurveFits
+from limis.curves.reasons import Reasons, reasons_of
 from limis.curves.view import curve_frame
 from limis.errors import InputError, require
 from limis.local_view import Reason
 from limis.metrics import skill_on_changes
 from limis.perturb import MovedRows
 from limis.polars_frames import to_polars
+from limis.reference import Reference, References
 from limis.rows import TrainingRows
 from limis.training.measuring import MeasuringRows
 from limis.trees.view import Rule, rules
+from limis.trust import Expected, Trust, expect
 from limis.walk import LocalFits
+
+REST = "rest"
+LEAST_PAIR = 0.005  # of the outputs' standard deviation: pairs that do less are not told
 
 
 class DrawsItself:
@@ -72,6 +80,9 @@ class Explanations(DrawsItself):
     bound_fits: LocalFits | None = None  # the fits that the bound holds for, where they are not the ones shown
     chances: np.ndarray | None = None  # of several classes: the black box's probabilities of this one
     from_polars: bool = False  # whether the rows came as a polars frame
+    references: References | None = None  # whom each row is compared with; of curves alone
+    trust: Trust | None = None  # which of them may be trusted; of curves, where enough rows measured them
+    _by_row: dict[int, Reasons] = field(default_factory=dict, init=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -94,6 +105,8 @@ class Explanations(DrawsItself):
                 None if self.bound_fits is None else self.bound_fits.part(chosen),
                 None if self.chances is None else self.chances[chosen],
                 self.from_polars,
+                None if self.references is None else self.references.part(chosen),
+                self.trust,
             )
         if not -len(self) <= key < len(self):
             raise IndexError(f"there are {len(self)} explanations, so there is no number {key}")
@@ -138,25 +151,99 @@ class Explanations(DrawsItself):
                 + ("; curves are read with found[0].curve(column)" if self.fits.has_curves else "")
             )
 
+    # --- why -----------------------------------------------------------------------------------
+
+    def against(self, reference: Any) -> Explanations:
+        """The same explanations, with reasons that start from another reference: what `explain` takes as one.
+
+        Nothing is fitted anew. ``found.against("other outcome")``, ``found.against(X.loc[[17]])``.
+        """
+        if self.references is None:
+            raise InputError('only curves have reasons that start from a reference; fit with surrogate="curves"')
+        if self.training.every is not None:
+            raise InputError("the reasons of all classes start from one reference: use against() before for_class()")
+        known = self.local_predictions.to_numpy()
+        return replace(self, references=references_for(self.training, reference, known))
+
+    def reference_of(self, row: int) -> Reference:
+        """Whom a row is compared with."""
+        assert self.references is not None
+        return self.references.of(row)
+
+    @cached_property
+    def all_reasons(self) -> Reasons:
+        """What each unit of columns adds in each row, and the leading pairs; of curves."""
+        assert isinstance(self.fits, CurveFits)
+        assert self.references is not None
+        return reasons_of(self.fits, self.references, self.local_predictions.to_numpy())
+
+    def reasons_at(self, row: int) -> tuple[Reasons, int]:
+        """Those of one row, and its place in them: of one alone, unless they were worked out for all."""
+        if "all_reasons" in self.__dict__ or len(self) == 1:
+            return self.all_reasons, row
+        if row not in self._by_row:
+            self._by_row[row] = self[[row]].all_reasons
+        return self._by_row[row], 0
+
     @cached_property
     def contributions(self) -> pd.DataFrame:
-        """Each original column's part in the step from the neighbourhood's mean to the local prediction.
+        """What each column adds: from the mean output of the reference to the model's output at the row.
 
-        On two scales a slope counts for as much of that way as slopes tell of the neighbourhood's own rows: where the
-        model bends, one that is right at the row leads astray further off.
-        Of a tree: how the answer moves at each split on the row's way, under the column split on.
-        Of curves: what is lost, on average, when the column alone takes the values of training rows; columns that
-        determine one another share alike. What pairs of columns do together is in none of them.
+        ``base_values`` and all of them together are ``model_outputs`` exactly. The last column, "rest", is what no
+        other could be given: what is special about this very row. Columns that determine one another share alike, and
+        of what two columns do only together (``interactions``) each has half.
+
+        Of ridges and trees, the step from the neighbourhood's mean to the local prediction: there is no rest.
         """
+        if self.fits.has_curves:
+            return self._by_column(self.all_reasons)
         by_column = self.fits.contributions(self.training.table)
         return pd.DataFrame(by_column, index=self.index, columns=self.training.table.name_index.view())
 
+    def _by_column(self, reasons: Reasons, index: pd.Index | None = None) -> pd.DataFrame:
+        assert isinstance(self.fits, CurveFits)
+        units = self.fits.ground.units
+        shared = reasons.units / np.array([len(members) for members in units.members])
+        values = np.column_stack([shared[:, units.of_column()], reasons.rest])
+        return pd.DataFrame(values, index=self.index if index is None else index, columns=self._contribution_names)
+
+    @property
+    def _contribution_names(self) -> pd.Index:
+        return pd.Index([*self.training.table.names, self.rest_name])
+
+    @property
+    def rest_name(self) -> str:
+        """The name of the last contribution, which is no column's."""
+        return REST if REST not in self.training.table.names else f"the {REST}"
+
+    @property
+    def column_contributions(self) -> pd.DataFrame:
+        """The contributions of columns alone."""
+        return self.contributions.iloc[:, : len(self.training.table.columns)]
+
+    @property
+    def interactions(self) -> pd.DataFrame:
+        """What pairs of columns do beyond what each does alone, the strongest first in each row.
+
+        Row, first, second and value; half of each value is in either column's contribution.
+        """
+        if not self.fits.has_curves:
+            raise InputError('interactions are told of curves alone; fit with surrogate="curves"')
+        assert isinstance(self.fits, CurveFits)
+        found, names = self.all_reasons, np.array(self.fits.ground.units.names, dtype=object)
+        row, place = np.nonzero(np.abs(found.together) > LEAST_PAIR * self.training.output_deviation)
+        labels = self.index.to_flat_index() if isinstance(self.index, pd.MultiIndex) else self.index
+        first, second = (names[found.pairs[row, place, side]] for side in (0, 1))
+        return pd.DataFrame({"row": labels[row], "first": first, "second": second, "value": found.together[row, place]})
+
     @property
     def base_values(self) -> pd.Series:
-        """The neighbourhood's mean output, where each telling of contributions starts; of curves, what these leave."""
-        if self.fits.has_curves:
-            return (self.local_predictions - self.contributions.sum(axis=1)).rename("base_value")
-        return pd.Series(self.fits.levels, index=self.index, name="base_value")
+        """Mean output of the reference, from which contributions lead to the model's output.
+
+        Of ridges and trees the neighbourhood's mean, from which theirs lead to the local prediction.
+        """
+        base = self.fits.levels if self.references is None else self.references.means
+        return pd.Series(base, index=self.index, name="base_value")
 
     @property
     def neighbourhood_shift(self) -> pd.Series:
@@ -213,7 +300,16 @@ class Explanations(DrawsItself):
             bound_fits=self.bound_fits,
             tolerance=self.tolerance,
             index=self.index,
+            expected=self._expected(),
         )
+
+    def _expected(self) -> Expected | None:
+        """How good the explanations are expected to be; of curves alone."""
+        if not isinstance(self.fits, CurveFits):
+            return None
+        # Of what is known without the answers to questions about the rows, as it was learned.
+        fits = cast(CurveFits, self.bound_fits or self.fits)
+        return expect(self.trust, fits, self.outputs)
 
     @cached_property
     def status(self) -> pd.DataFrame:
@@ -267,14 +363,25 @@ class Explanations(DrawsItself):
         return json.dumps([one.to_dict() for one in self], ensure_ascii=False, indent=1)
 
     def to_shap(self) -> Any:
-        """These contributions as a `shap.Explanation`, for shap's own plots."""
+        """These contributions as a `shap.Explanation`, for shap's own plots.
+
+        Base and values add up to the model's outputs, as shap's do; the rest is one more feature, without values.
+        Numbers are numbers; levels of categories are their codes, and in words in ``display_data``.
+        """
         shap = require("shap", "peers")
-        data = np.array([list(one.values.values()) for one in self])
+        words = np.array([list(one.values.values()) for one in self], dtype=object).reshape(len(self), -1)
+        data = np.where(self.training.table.is_category & (self.values < 0), np.nan, self.values)
+        names, contributions = self.training.table.names, self.contributions
+        if contributions.shape[1] > len(names):
+            names = list(contributions.columns)
+            data = np.column_stack([data, np.full(len(self), np.nan)])
+            words = np.column_stack([words, np.full(len(self), "", dtype=object)])
         return shap.Explanation(
-            values=self.contributions.to_numpy(),
-            base_values=self.base_values.to_numpy(),
+            values=contributions.to_numpy(),
+            base_values=self.base_values.to_numpy(dtype=float),
             data=data,
-            feature_names=self.training.table.names,
+            display_data=words,
+            feature_names=names,
         )
 
 
@@ -305,11 +412,34 @@ class Explanation:
 
     @property
     def contributions(self) -> pd.Series:
-        """Each original column's part in the step from the neighbourhood's mean to the local prediction.
+        """What each column adds, from the base value to the model's output, and the rest.
 
-        Of curves, what is lost on average when the column alone takes the values of training rows.
+        Of ridges and trees, the step from the neighbourhood's mean to the local prediction.
         """
-        return self.all.contributions.iloc[self.row]
+        if not self.all.fits.has_curves:
+            return self.all.contributions.iloc[self.row]
+        reasons, place = self.all.reasons_at(self.row)
+        return self.all._by_column(reasons.part(np.array([place])), self.all.index[[self.row]]).iloc[0]  # noqa: SLF001
+
+    @property
+    def interactions(self) -> pd.DataFrame:
+        """What pairs of columns do beyond what each does alone, the strongest first: first, second and value."""
+        return self.all[[self.row]].interactions.drop(columns="row")
+
+    @property
+    def rest(self) -> float:
+        """What the model says of this very row that no column could be given; of curves."""
+        reasons, place = self.all.reasons_at(self.row)
+        return float(reasons.rest[place])
+
+    @property
+    def reference(self) -> Reference:
+        """Whom the row is compared with; of curves."""
+        return self.all.reference_of(self.row)
+
+    def against(self, reference: Any) -> Explanation:
+        """The same explanation, with reasons that start from another reference: why this and not that."""
+        return self.all[[self.row]].against(reference)[0]
 
     @property
     def fidelity(self) -> pd.Series:
@@ -328,7 +458,7 @@ class Explanation:
 
     @property
     def base_value(self) -> float:
-        """The neighbourhood's mean output; of curves, what the contributions leave of the prediction."""
+        """Mean output of the reference; of ridges and trees of the neighbourhood."""
         return float(self.all.base_values.iloc[self.row])
 
     @property
@@ -378,10 +508,10 @@ class Explanation:
         return local_view.neighbourhood(self.all.training, self.weights)
 
     def reasons(self) -> list[Reason]:
-        """What moves the local prediction away from its neighbourhood's mean, largest first.
+        """What leads from the base value to the model's output, largest first; the rest is not among it.
 
-        Columns that rise and fall together among the weighted rows are one reason: their parts cannot be told apart.
-        Of curves, what is lost when a column takes the values of training rows; columns that change together are one.
+        Columns that determine one another are one reason. Of ridges and trees, what leads from the neighbourhood's
+        mean to the local prediction; columns that rise and fall together among the weighted rows are one reason.
         """
         return local_view.reasons(self)
 
@@ -405,14 +535,15 @@ class Explanation:
         return rules(self)
 
     def as_list(self) -> list[tuple[str, float]]:
-        """The reasons as (words, contribution) pairs."""
-        return [(reason.words, reason.contribution) for reason in self.reasons()]
+        """The reasons as (words, contribution) pairs; of curves the rest is the last."""
+        told = [(reason.words, reason.contribution) for reason in self.reasons()]
+        return [*told, (self.all.rest_name, self.rest)] if self.all.fits.has_curves else told
 
     def plot(self, kind: Any = "contributions", ax: Any = None, **options: Any) -> Any:
         """Draw it with matplotlib; returns the axes, which are never shown.
 
-        ``kind`` is "contributions" (overall mean → neighbourhood → local prediction; of curves, what is lost without
-        each column's value), "coefficients", "curves",
+        ``kind`` is "contributions" (from the mean of the reference to the model's output; of ridges and trees overall
+        mean → neighbourhood → local prediction), "coefficients", "curves",
         "tree", "training_rows" or "weights"; ``options`` are those of `limis.plots`, such as ``k`` or ``against``.
         """
         from limis.plots import draw_one

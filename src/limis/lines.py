@@ -16,7 +16,7 @@ def explained_lines(found: Explanations | ClassExplanations, rows: pd.DataFrame)
 
 
 def with_curves(lines: pd.DataFrame, found: Explanations | ClassExplanations) -> pd.DataFrame:
-    """The same lines with each one's curves and pairs, as lists; values are texts, as columns are of many kinds."""
+    """The same lines with curves and interactions, as lists; values are texts, as columns are of many kinds."""
     parts = found.parts if isinstance(found, ClassExplanations) else [found]
     if not parts[0].fits.has_curves:
         return lines
@@ -24,7 +24,7 @@ def with_curves(lines: pd.DataFrame, found: Explanations | ClassExplanations) ->
     for curve in (curve for one in told for curve in one["curves"]):
         for line in curve["values"]:
             line["value"] = None if line["value"] is None else str(line["value"])
-    more = {"curves": [one["curves"] for one in told], "pairs": [one["pairs"] for one in told]}
+    more = {"curves": [one["curves"] for one in told], "interactions": [one["interactions"] for one in told]}
     return pd.concat([lines, pd.DataFrame(more, index=lines.index)], axis=1)
 
 
@@ -32,7 +32,7 @@ def line_names(columns: list[str], several: bool) -> set[str]:
     """What lines may have beside the rows' own columns, of which none may be called so."""
     own = {"model_output", "local_prediction", "base_value", "neighbourhood_shift", "error", "neighbourhood_error"}
     own |= {"change_error_bound", "gain", "effective_rows", "trusted", "reasons", "fixed_here", "unknown_here"}
-    own |= {"curves", "pairs"}
+    own |= {"curves", "interactions", "contribution: rest", "contribution: the rest"}
     own |= {f"contribution: {name}" for name in columns}
     return own | ({"class", "predicted", "probability"} if several else set())
 

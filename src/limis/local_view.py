@@ -10,7 +10,7 @@ import pandas as pd
 
 from limis.columns import MISSING
 from limis.curves.model import CurveFits
-from limis.curves.view import curve_dicts, pair_names
+from limis.curves.view import curve_dicts
 from limis.rows import TrainingRows
 from limis.table import Table
 from limis.walk import LocalFits
@@ -100,7 +100,8 @@ def neighbourhood(training: TrainingRows, weights: pd.Series) -> pd.DataFrame:
 
 def reasons(one: Explanation) -> list[Reason]:
     """One row's reasons, largest first."""
-    contributions, status_words, values = one.contributions.to_dict(), one.status.to_dict(), one.values
+    contributions, status_words = one.contributions.to_dict(), one.status.to_dict()
+    values = one.values
     found = []
     for group in _columns_together(one):
         text = ", ".join(f"{name} = {values[name]}" for name in group)
@@ -166,7 +167,12 @@ def _readings(one: Explanation) -> dict[str, Any]:
     fits = one.all.fits
     found: dict[str, Any] = {}
     if fits.has_curves:
-        found = {"curves": curve_dicts(one), "pairs": pair_names(one), "stand_in": fits.has_stand_in}
+        found = {
+            "reference": one.reference.name,
+            "interactions": one.interactions.to_dict("records"),
+            "curves": curve_dicts(one),
+            "stand_in": fits.has_stand_in,
+        }
     else:
         found["neighbourhood_shift"] = one.neighbourhood_shift
     if fits.has_contributions:

@@ -13,6 +13,7 @@ from limis.metrics import nse, skill_on_changes
 from limis.progress import progress
 from limis.rows import TrainingRows
 from limis.training.measuring import MeasuringRows
+from limis.trust import Trust, learn_trust
 from limis.walk import GlobalFit, LocalFits, LocalModel, fit_locally
 
 MIN_MEASURING = 2
@@ -28,6 +29,7 @@ class OneOutput:
     bound: ChangeBound | None = None
     nse: float | None = None
     skills: dict[str, float] = field(default_factory=dict)  # on changes, by range of law A
+    trust: Trust | None = None  # of curves
 
     def fits(self, values: np.ndarray, memory_limit: float, show: bool = False) -> LocalFits:
         """The surrogates of rows, in blocks that fit into ``memory_limit`` GiB."""
@@ -78,6 +80,7 @@ class OneOutput:
         self.bound = ChangeBound.learn(
             training.table, promised, training.unit, rng, measuring.promised_range, fitted is not None
         )
+        self.trust = learn_trust(parts, training, training.unit, rng)
 
 
 def _all_asked(measuring: MeasuringRows, training: TrainingRows) -> list[Asked]:

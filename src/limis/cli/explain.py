@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from limis.against import ALL
 from limis.class_explanations import ClassExplanations
 from limis.cli.opening import add_arguments, features_of, load_explainer, open_explainer
 from limis.cli.options import positive
@@ -30,13 +31,13 @@ Without -o, each explanation is printed as text. With -o, the extension names th
                   neighbourhood_error, change_error_bound, gain, effective_rows, trusted (true
                   or false) and reasons (why not); fixed_here and unknown_here list the columns
                   whose contribution of about zero does not mean that they have no effect;
-                  of curves, .parquet has these too, as lists, and the pairs of columns
+                  of curves, .parquet has these too, as lists, and the interactions
   .json           a list of objects, one a row, with its curves (column, then value, output, low,
                   high and own for each value) or coefficients, and the closest training rows
   .html           a page to read, which needs no network
 
-base_value plus all contributions is local_prediction. Of curves a contribution is what would be lost,
-on average, if the column alone had the values of training rows, and base_value is what they leave;
+base_value plus all contributions is local_prediction. Of curves base_value is the mean over all training
+rows, or over those of --reference, and "contribution: rest" is what is special about the very row;
 error is that of what is expected without asking about the row. Rows are counted from 0. Where the model has
 more than two classes, .csv and .parquet have a line a row and class, with "class", "predicted" and
 "probability" before the rest, and text and .html tell of the predicted class.
@@ -52,6 +53,7 @@ examples:
   limis explain income.limis rows.csv -o explained.parquet --quiet
   limis explain income.limis rows.csv -o explained.html
   limis explain income.limis rows.csv --queries 200 -o explained.html
+  limis explain income.limis rows.csv --reference "other outcome" -o explained.html
   limis explain risk.limis rows.csv --model my_model:predict -o explained.csv
   limis explain risk.limis rows.csv --outputs score -o explained.csv
   limis explain income.limis many-rows/ -o explained/ --workers 8
@@ -83,6 +85,13 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         metavar="N",
         help="ask the model N more questions about changes of each row itself (0)",
     )
+    parser.add_argument(
+        "--reference",
+        default=ALL,
+        metavar="WHOM",
+        help='whom reasons compare each row with: "all" training rows, those of a condition such as "age > 40", '
+        '"other outcome" or "near threshold" (all)',
+    )
     parser.add_argument("--workers", type=positive, metavar="N", help="explain in parts, N at a time (2)")
     parser.add_argument(
         "--cluster",
@@ -109,7 +118,7 @@ def run(args: argparse.Namespace) -> int:
     outputs = None if args.outputs is None else take_column(rows.copy(), args.outputs, args.rows, "--outputs")
     features = features_of(rows, explainer, args.rows)
     explainer.verbose = int(not args.quiet and len(rows) > ROWS_WORTH_A_BAR)
-    found = explainer.explain(features, outputs=outputs, queries=args.queries)
+    found = explainer.explain(features, outputs=outputs, queries=args.queries, reference=args.reference)
     if args.one_class is not None:
         found = of_class(found, args.one_class)
     if args.output_file is None:
@@ -129,6 +138,8 @@ def _run_in_parts(args: argparse.Namespace) -> int:
     check_input(args.explainer)
     explainer = load_explainer(args)
     explainer.verbose = int(not args.quiet)
+    if args.reference != ALL:
+        raise InputError("--reference is for rows that are explained together; leave out --workers and --cluster")
     given = {"workers": args.workers, "rows_a_part": args.rows_a_part}
     done = explainer.explain_dataset(
         args.rows,

@@ -15,6 +15,7 @@ from limis.threads import compiled, in_parallel
 
 AT_ONCE = 64  # others that a unit may take the cells of in one walk: a bit each
 MOST_WAYS = 256  # that may be open in one column of a tree: more than its leaves
+MOST_DEEP = 60  # splits above a leaf: in sets of the units that they are about each is a bit
 
 
 class Trees(NamedTuple):
@@ -30,7 +31,18 @@ class Trees(NamedTuple):
 
 
 @compiled
-def _goes_left(trees: Trees, node: int, cell: int) -> bool:
+def deepest(left: np.ndarray, right: np.ndarray, is_leaf: np.ndarray) -> int:
+    """How many splits stand above the deepest leaf; children come after their parents."""
+    depth = np.zeros(len(left), dtype=np.int64)
+    for node in range(len(left)):
+        if not is_leaf[node]:
+            depth[left[node]] = depth[right[node]] = depth[node] + 1
+    return depth.max() if len(depth) else 0
+
+
+@compiled
+def is_left(trees: Trees, node: int, cell: int) -> bool:
+    """Whether a value, given by its cell, goes left at a node."""
     return trees.missing_left[node] if cell < 0 else cell <= trees.cell[node]
 
 
@@ -42,7 +54,7 @@ def predict_cells(trees: Trees, cells: np.ndarray, found: np.ndarray) -> None:
         for root in trees.roots:
             node = root
             while trees.column[node] >= 0:
-                goes_left = _goes_left(trees, node, cells[row, trees.column[node]])
+                goes_left = is_left(trees, node, cells[row, trees.column[node]])
                 node = trees.left[node] if goes_left else trees.right[node]
             total += trees.value[node]
         found[row] += total
@@ -67,9 +79,9 @@ def replace_units(
             node, n_left = root, 0
             while trees.column[node] >= 0:
                 column = trees.column[node]
-                own_left = _goes_left(trees, node, here[column])
+                own_left = is_left(trees, node, here[column])
                 unit = unit_of[column]
-                if done[unit] != tree and _goes_left(trees, node, there[column]) != own_left:
+                if done[unit] != tree and is_left(trees, node, there[column]) != own_left:
                     done[unit] = tree
                     units[n_left] = unit
                     other = trees.right[node] if own_left else trees.left[node]
@@ -115,7 +127,7 @@ def _leave(
     for other in range(len(others)):
         along |= np.uint64(1) << np.uint64(other)
     while trees.column[node] >= 0:
-        goes_left = _goes_left(trees, node, here[trees.column[node]])
+        goes_left = is_left(trees, node, here[trees.column[node]])
         child, away = trees.left[node], trees.right[node]
         if not goes_left:
             child, away = away, child
@@ -145,7 +157,7 @@ def _arrive(
     n_open -= 1
     while trees.column[at] >= 0:
         if not members[trees.column[at]]:
-            at = trees.left[at] if _goes_left(trees, at, here[trees.column[at]]) else trees.right[at]
+            at = trees.left[at] if is_left(trees, at, here[trees.column[at]]) else trees.right[at]
             continue
         to_left = _those_left(trees, at, others, some)
         to_right = some & ~to_left
@@ -166,7 +178,7 @@ def _those_left(trees: Trees, node: int, others: np.ndarray, some: np.uint64) ->
     found = np.uint64(0)
     for other in range(len(others)):
         bit = np.uint64(1) << np.uint64(other)
-        if some & bit != np.uint64(0) and _goes_left(trees, node, others[other, trees.column[node]]):
+        if some & bit != np.uint64(0) and is_left(trees, node, others[other, trees.column[node]]):
             found |= bit
     return found
 
@@ -177,7 +189,7 @@ def _follow(trees: Trees, node: int, here: np.ndarray, there: np.ndarray, unit_o
     while trees.column[node] >= 0:
         column = trees.column[node]
         cell = there[column] if unit_of[column] == unit else here[column]
-        node = trees.left[node] if _goes_left(trees, node, cell) else trees.right[node]
+        node = trees.left[node] if is_left(trees, node, cell) else trees.right[node]
     return trees.value[node]
 
 
@@ -209,12 +221,12 @@ def replace_pairs(
                 node, other = root, root
                 while trees.column[node] >= 0:
                     column = trees.column[node]
-                    node = trees.left[node] if _goes_left(trees, node, here[column]) else trees.right[node]
+                    node = trees.left[node] if is_left(trees, node, here[column]) else trees.right[node]
                 while trees.column[other] >= 0:
                     column = trees.column[other]
                     replaced = unit_of[column] == first or unit_of[column] == second
                     cell = there[column] if replaced else here[column]
-                    other = trees.left[other] if _goes_left(trees, other, cell) else trees.right[other]
+                    other = trees.left[other] if is_left(trees, other, cell) else trees.right[other]
                 total += trees.value[other] - trees.value[node]
             found[question, pair] = total
 
@@ -238,7 +250,7 @@ def draw_curves(trees: Trees, cells: np.ndarray, starts: np.ndarray, counts: np.
         for root in trees.roots:
             node = root
             while trees.column[node] >= 0:
-                node = trees.left[node] if _goes_left(trees, node, own[trees.column[node]]) else trees.right[node]
+                node = trees.left[node] if is_left(trees, node, own[trees.column[node]]) else trees.right[node]
             base = trees.value[node]
             low[:] = 0
             high[:] = counts - 2
@@ -248,7 +260,7 @@ def draw_curves(trees: Trees, cells: np.ndarray, starts: np.ndarray, counts: np.
                 column, border = trees.column[node], trees.cell[node]
                 missing_left = trees.missing_left[node]
                 curve = line[starts[column] : starts[column] + counts[column]]
-                if _goes_left(trees, node, own[column]):
+                if is_left(trees, node, own[column]):
                     other = (max(low[column], border + 1), high[column], missing[column] and not missing_left)
                     high[column], missing[column] = min(high[column], border), missing[column] and missing_left
                     away, node = trees.right[node], trees.left[node]
@@ -283,7 +295,7 @@ def _spread(
         at, first, last, lost = ways[n_open, 0], ways[n_open, 1], ways[n_open, 2], ways[n_open, 3] > 0
         while trees.column[at] >= 0:
             if trees.column[at] != column:
-                at = trees.left[at] if _goes_left(trees, at, own[trees.column[at]]) else trees.right[at]
+                at = trees.left[at] if is_left(trees, at, own[trees.column[at]]) else trees.right[at]
                 continue
             edge, lost_left = trees.cell[at], trees.missing_left[at]
             to_left = first <= min(last, edge) or (lost and lost_left)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,6 +19,7 @@ from numba import prange
 from limis.around import Heights, Near, around
 from limis.curves.grids import Between, Grids
 from limis.curves.intervals import CurveIntervals
+from limis.curves.pairs import importance
 from limis.curves.questions import Responses
 from limis.curves.taught import TaughtModel
 from limis.curves.weights import ResponseWeights
@@ -31,7 +33,6 @@ from limis.walk import GlobalFit, LocalFits, Shared, blocks
 
 SMALL_BLOCK = 1024  # rows
 CELLS_AT_ONCE = 4_000_000  # of curves that are worked out together
-JOINT_REFERENCE = 20  # reference rows by which columns that count as one are counted
 
 
 @dataclass(eq=False)
@@ -112,27 +113,30 @@ class CurveGround(Shared):
     recorded: RecordedRows
     pairs: np.ndarray  # (pairs, 2) units whose joint changes are more than the sum of single ones
     shown: Grids  # the values at which curves are shown
-    reference: np.ndarray  # (reference rows, columns) training rows by which contributions are counted
     stand_in: bool = False  # whether there was no model to ask, and the taught model is what is explained
+    # What is worked out of the taught model for each reference, as long as that is there.
+    patterns: WeakKeyDictionary[Any, Any] = field(default_factory=WeakKeyDictionary, init=False, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "patterns": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__ = {**state, "patterns": WeakKeyDictionary()}
 
     @cached_property
-    def reference_cells(self) -> np.ndarray:
-        """The taught model's cells of the reference rows: (reference rows, columns)."""
-        return self.taught.cells(self.reference)
+    def overall_level(self) -> float:
+        """What the taught model says on average of the rows whose responses were recorded."""
+        return float(self.taught.predict(self.recorded.values).mean()) if len(self.recorded) else self.taught.baseline
 
     @cached_property
-    def cell_shares(self) -> np.ndarray:
-        """The share of reference rows in each cell of the taught model's curves, summing to 1 in each column."""
-        starts, cells = self.taught.starts, self.reference_cells
-        places = np.where(cells < 0, starts[1:] - 1, starts[:-1] + cells)
-        return np.bincount(places.ravel(), minlength=int(starts[-1])) / len(cells)
-
-    @cached_property
-    def grid_shares(self) -> np.ndarray:
-        """The same for the cells of the grids; a row between two counts in both, one without a near one in none."""
-        at = self.grids.between(self.table, self.reference)
-        low, high, share, n = at.low[at.known], at.high[at.known], at.share[at.known], int(self.grids.starts[-1])
-        return (np.bincount(low, 1 - share, n) + np.bincount(high, share, n)) / len(self.reference)
+    def unit_shares(self) -> np.ndarray:
+        """How much each unit does on average, as a share of what all of them do alone: (units,)."""
+        values = self.recorded.values
+        matters = np.zeros(len(self.units))
+        if len(values):
+            matters = np.sqrt(importance(self.taught, values, self.unit_of, np.random.default_rng(0)))
+        total = matters.sum()
+        return matters / total if total > 0 else np.full(len(matters), 1 / len(matters))
 
     @cached_property
     def recorded_doubt(self) -> tuple[np.ndarray, np.ndarray]:
@@ -291,39 +295,28 @@ class CurveFits(LocalFits):
         return self.ground.taught.curves(self._cells)
 
     def contributions(self, table: Table) -> np.ndarray:
-        """What is lost on average when a column takes the reference rows' values: (rows, columns).
+        """Those of curves lead from a reference to the row: `limis.curves.reasons`."""
+        raise NotImplementedError
 
-        Columns that count as one share alike.
+    def corrected_removals(self, others: np.ndarray) -> np.ndarray:
+        """What the rows that speak say is lost, on average, where a unit alone takes other rows' values.
+
+        Without what the taught model says: (rows, units).
         """
         ground, n = self.ground, len(self.values)
-        lost = np.zeros((n, len(ground.units)))
-        starts = ground.grids.starts
-        own = self._between.read(self.corrections, np.arange(n)[:, None]) if starts[-1] else lost
+        lost, starts = np.zeros((n, len(ground.units))), ground.grids.starts
+        if not starts[-1]:
+            return lost
+        at, n_cells = ground.grids.between(ground.table, others), int(starts[-1])
+        low, high, share = at.low[at.known], at.high[at.known], at.share[at.known]
+        # A row between two cells counts in both, one without a near one in none.
+        weight = (np.bincount(low, 1 - share, n_cells) + np.bincount(high, share, n_cells)) / len(others)
+        own = self._between.read(self.corrections, np.arange(n)[:, None])
         for unit in np.flatnonzero(ground.grids.sizes).tolist():
             cells = slice(starts[unit], starts[unit + 1])
-            mean = (self.corrections[:, cells] * ground.grid_shares[cells]).sum(axis=1)
-            at_own = own[:, unit] * ground.grid_shares[cells].sum()
-            lost[:, unit] = np.where(self._between.known[:, unit], at_own - mean, 0.0)
-        lost -= ground.reliance * self._mean_responses(ground.taught)
-        found = np.zeros((n, len(table.columns)))
-        for unit, members in enumerate(ground.units.members):
-            found[:, members] = lost[:, [unit]] / len(members)
-        return found
-
-    def _mean_responses(self, taught: TaughtModel) -> np.ndarray:
-        """What the taught model's answer changes by, on average, when a unit takes the reference rows' values."""
-        ground, n = self.ground, len(self.values)
-        found = np.zeros((n, len(ground.units)))
-        shares, several = ground.cell_shares, [len(members) > 1 for members in ground.units.members]
-        for block in blocks(n, max(1, CELLS_AT_ONCE // len(shares))):
-            # Not a matrix product: its rounding would depend on how many rows are explained together.
-            by_column = np.add.reduceat(self._drawn(np.arange(n)[block]) * shares, taught.starts[:-1], axis=1)
-            for unit, members in enumerate(ground.units.members):
-                found[block, unit] = by_column[:, members[0]]
-        for unit in np.flatnonzero(several).tolist():
-            cells = ground.reference_cells[:JOINT_REFERENCE]
-            found[:, unit] = taught.one_unit_changes(self._cells, ground.units.members[unit], cells).mean(axis=1)
-        return found
+            mean = (self.corrections[:, cells] * weight[cells]).sum(axis=1)
+            lost[:, unit] = np.where(self._between.known[:, unit], own[:, unit] * weight[cells].sum() - mean, 0.0)
+        return lost
 
     def changed_units(self, rows: np.ndarray, values: np.ndarray) -> np.ndarray:
         """Which units hold other values than the rows do: (moves, units) bool."""

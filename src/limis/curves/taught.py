@@ -16,6 +16,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from limis.curves.kernels import (
     AT_ONCE,
+    MOST_DEEP,
     Trees,
     draw_curves,
     predict_cells,
@@ -64,6 +65,7 @@ class TaughtModel:
         booster = HistGradientBoostingRegressor(
             max_iter=size.n_trees,
             max_leaf_nodes=size.leaves,
+            max_depth=MOST_DEEP,
             learning_rate=size.learning_rate,
             max_features=size.columns_a_split,
             early_stopping=False,

@@ -12,7 +12,6 @@ from limis.columns import Column
 from limis.curves.model import CurveFits
 from limis.errors import InputError
 from limis.kinds import is_missing, plain
-from limis.perturb import MovedRows
 
 if TYPE_CHECKING:
     from limis.explanation import Explanation, Explanations
@@ -91,21 +90,6 @@ def _cells(columns: list[Column], frame: pd.DataFrame) -> np.ndarray:
     found = np.empty(len(cells), dtype=object)
     found[:] = cells
     return found
-
-
-def pair_names(one: Explanation) -> list[list[str]]:
-    """The pairs of columns whose joint effect the local model carries."""
-    ground = cast(CurveFits, one.all.fits).ground
-    return [[ground.units.names[unit] for unit in pair] for pair in ground.pairs.tolist()]
-
-
-def joint_effects(one: Explanation) -> list[float]:
-    """Of each pair, what it adds on average to the two curves, in size, where both take a training row's values."""
-    fits = cast(CurveFits, one.all.fits)
-    reference = fits.ground.reference
-    moved = MovedRows(fits.ground.table, reference)
-    _, by_pair = fits.parts(np.full(len(reference), one.row), moved)
-    return np.abs(by_pair).mean(axis=0).tolist()
 
 
 def curve_dicts(one: Explanation) -> list[dict[str, Any]]:

@@ -1,6 +1,6 @@
-"""One explanation as a waterfall: overall mean → rows like this one → reasons → local prediction.
+"""One explanation as a waterfall: mean of the reference → reasons → the rest → the model's output.
 
-Of curves, bars side by side: what is lost without each column's value is no sum.
+Of ridges and trees: overall mean → rows like this one → reasons → local prediction.
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ from limis.plots.shared import (
     scale_words,
 )
 from limis.report.chart import shown_reasons, step
-from limis.report.words import Numbers, shorten_condition
+from limis.report.words import Numbers, shorten, shorten_condition
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
 def plot_contributions(explanation: Explanation, ax: Axes | None = None) -> Axes:
-    """Draw how a local prediction comes about, with the black box's value as a dashed line.
+    """Draw how a prediction comes about: from the mean of the reference, column by column, to the model's output.
 
-    Of curves, draw what would be lost, on average, if each column alone had the values of training rows.
+    Of ridges and trees, from all rows over rows like this one to the local prediction, with the black box's value as a
+    dashed line.
 
     Parameters
     ----------
@@ -46,13 +47,11 @@ def plot_contributions(explanation: Explanation, ax: Axes | None = None) -> Axes
     """
     explanation = one_row(explanation, "plot_contributions")
     numbers = Numbers.of(explanation.all.training)
-    if explanation.all.fits.has_curves:
-        return _draw_losses(explanation, numbers, ax)
     names, starts, changes, texts = _steps(explanation, numbers)
     ax = axes_or_new(ax, 8, 1.2 + 0.36 * len(names))
     _draw_steps(ax, starts, changes, texts)
     ends = [start + change for start, change in zip(starts, changes, strict=True)]
-    if explanation.all.outputs is not None:
+    if explanation.all.outputs is not None and not explanation.all.fits.has_curves:
         ends.append(explanation.model_output)
         _draw_line(ax, explanation.model_output, numbers)
     low, high = min(starts + ends), max(starts + ends)
@@ -66,36 +65,20 @@ def plot_contributions(explanation: Explanation, ax: Axes | None = None) -> Axes
     return ax
 
 
-def _draw_losses(one: Explanation, numbers: Numbers, ax: Axes | None) -> Axes:
-    shown, _ = shown_reasons(one)
-    ax = axes_or_new(ax, 8, 1.4 + 0.36 * len(shown))
-    ax.axvline(0, color=LEVEL, linewidth=0.8, zorder=0)
-    for place, reason in enumerate(shown):
-        colour = RAISES if reason.contribution >= 0 else LOWERS
-        face = colour if reason.contribution >= 0 else "none"
-        ax.barh(place, reason.contribution, height=0.6, edgecolor=colour, facecolor=face)
-        words = numbers.signed(reason.contribution)
-        ax.text(1.02, place, words, transform=ax.get_yaxis_transform(), va="center", ha="left")
-    reach = max([abs(reason.contribution) for reason in shown] or [0.0])
-    ax.set_xlim(-1.08 * (reach or 1.0), 1.08 * (reach or 1.0))
-    names = [plain(shorten_condition(reason.words, reason.columns[0], LONGEST_NAME)) for reason in shown]
-    ax.set_yticks(range(len(names)), names)
-    ax.set_ylim(len(names) - 0.5, -0.5)
-    ax.set_xlabel(f"lost if the column alone had training rows' values: {scale_words(one.all)}")
-    at = "model" if one.all.outputs is not None else "expected"
-    ax.set_title(f"{row_name(one)}: {at} {numbers.show(one.local_prediction)}", loc="left")
-    only_floor(ax)
-    return ax
-
-
 def _steps(one: Explanation, numbers: Numbers) -> tuple[list[str], list[float], list[float], list[str]]:
     """The name of each line, where its bar starts, how far it goes and that in words; a level goes nowhere."""
-    overall = one.all.training.overall_mean
-    shown, rest = shown_reasons(one)
-    lines = [*shown, *([rest] if rest else [])]
-    names = ["all training rows", "rows like this one"]
-    starts, changes = [overall, overall], [0.0, one.neighbourhood_shift]
-    texts = [numbers.show(overall), numbers.signed(one.neighbourhood_shift)]
+    has_curves = one.all.fits.has_curves
+    start = one.base_value if has_curves else one.all.training.overall_mean
+    names, starts, changes, texts = ["all training rows"], [start], [0.0], [numbers.show(start)]
+    if has_curves:
+        names = [plain(shorten(one.reference.name, LONGEST_NAME))]
+    else:
+        names.append("rows like this one")
+        starts.append(start)
+        changes.append(one.neighbourhood_shift)
+        texts.append(numbers.signed(one.neighbourhood_shift))
+    shown, others = shown_reasons(one)
+    lines = [*shown, *([others] if others else [])]
     at = one.base_value
     for reason in lines:
         status = f" ({reason.status})" if reason.status else ""
@@ -104,8 +87,14 @@ def _steps(one: Explanation, numbers: Numbers) -> tuple[list[str], list[float], 
         changes.append(reason.contribution)
         texts.append(step(reason, numbers))
         at += reason.contribution
+    if has_curves:
+        names.append("the rest")
+        starts.append(at)
+        changes.append(one.rest)
+        texts.append(numbers.signed(one.rest))
     local = one.local_prediction
-    return [*names, "local prediction"], [*starts, local], [*changes, 0.0], [*texts, numbers.show(local)]
+    end = "this row" if has_curves else "local prediction"
+    return [*names, end], [*starts, local], [*changes, 0.0], [*texts, numbers.show(local)]
 
 
 def _draw_steps(ax: Axes, starts: list[float], changes: list[float], texts: list[str]) -> None:

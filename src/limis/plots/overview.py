@@ -65,7 +65,7 @@ def plot_global(explanations: Explanations, ax: Axes | None = None, kind: Kind =
     names = [plain(found.training.table.names[j], LONGEST_NAME) for j in columns]
     names += [count(others, "other column", "other columns") + ", together"] if rest is not None else []
     ax = axes_or_new(ax, 8, 1.5 + 0.36 * len(names))
-    parts = [found.contributions.to_numpy()[:, j] for j in columns] + ([] if rest is None else [rest])
+    parts = [found.column_contributions.to_numpy()[:, j] for j in columns] + ([] if rest is None else [rest])
     if kind == "mean":
         _draw_means(ax, parts, Numbers.of(found.training))
         ax.set_xlabel(f"mean size of the contribution to the {scale_words(found)}")
@@ -82,7 +82,7 @@ def plot_global(explanations: Explanations, ax: Axes | None = None, kind: Kind =
 
 def _by_size(found: Explanations) -> tuple[list[int], np.ndarray | None, int]:
     """The columns to draw, what all others contribute together to each row, and how many these are."""
-    parts = found.contributions.to_numpy()
+    parts = found.column_contributions.to_numpy()
     order = np.argsort(-np.abs(parts).mean(axis=0), kind="stable")
     if len(order) <= MOST_COLUMNS + 1:  # a single other column takes the line that the sum would take
         return order.tolist(), None, 0

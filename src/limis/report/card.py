@@ -15,7 +15,7 @@ from limis.report.chart import Bar, bars, shown_reasons
 from limis.report.effects import Effect, effects
 from limis.report.suggested import Suggested, suggested
 from limis.report.tree import Drawing, draw
-from limis.report.words import Numbers, count, percent
+from limis.report.words import Numbers, count, is_zero, percent
 from limis.suggest import RowSuggestions
 
 MOST_APART = 3
@@ -64,13 +64,19 @@ class Steps:
 
 @dataclass
 class Curves:
-    """What other values would lead to."""
+    """Why, from the reference on, and what other values would lead to."""
+
+    reference: str
+    base: Amount
+    base_error: str  # where the reference has few rows
+    columns: str  # what all columns add
+    rest: str  # empty where it does not show
 
     drawings: list[curves.Drawing]
     what_ifs: list[curves.WhatIf]
-    pairs: list[tuple[str, str, str]]  # two columns, and how much they do beyond their curves
+    pairs: list[tuple[str, str, str]]  # two columns, and how much they do only together
     stand_in: bool
-    units: str  # of what is lost without a value
+    units: str  # of what columns add
 
 
 @dataclass
@@ -130,8 +136,6 @@ def card(one: Explanation, numbers: Numbers, suggestions: RowSuggestions | None 
     """Everything the card of one explanation says, with what would change the prediction where that is known."""
     found, fidelity = one.all, one.fidelity
     shown, rest = shown_reasons(one) if found.fits.has_contributions else ([], None)
-    if found.fits.has_curves:  # what is lost without single columns is no sum
-        rest = None
     bound = float(fidelity.get("change_error_bound", np.inf))
     columns = [name for reason in shown for name in reason.columns][:TABLE_COLUMNS]
     lines = training_lines(one, columns, numbers, TOP_ROWS)
@@ -195,7 +199,13 @@ def _curves(one: Explanation, numbers: Numbers) -> Curves:
         return said.probability or said.number
 
     own, scale = curves.curves_of(one), one.all.training.black_box.scale
+    rest, error = numbers.signed(one.rest), one.reference.error
     return Curves(
+        one.reference.name,
+        amount(one.all, numbers, one.base_value),
+        "" if error is None else numbers.show(2 * float(error)),
+        numbers.signed(one.local_prediction - one.base_value - one.rest),
+        "" if is_zero(rest) else rest,
         curves.drawings(own, one.reasons(), numbers, say),
         curves.what_ifs(own, numbers, say),
         curves.pairs_told(one, numbers),

@@ -10,12 +10,11 @@ import pandas as pd
 
 from limis.columns import MISSING, Column
 from limis.curves.model import CurveFits
-from limis.curves.view import joint_effects, pair_names
 from limis.explanation import Explanation
 from limis.local_view import Reason
 from limis.report.words import Numbers, is_zero, shorten
 
-MOST_WHAT_IFS, MOST_PAIRS, MOST_DRAWN, MOST_LEVELS = 4, 2, 3, 6
+MOST_WHAT_IFS, MOST_PAIRS, MOST_DRAWN, MOST_LEVELS = 4, 3, 3, 6
 PAIR_SHARE = 0.05  # of the outputs' standard deviation: what less a pair does together is not told
 # Sizes of a drawing: all of it, around what is drawn, and of a level's line and its name.
 WIDTH, HEIGHT = 260, 132
@@ -118,12 +117,12 @@ def what_ifs(curves: list[Curve], numbers: Numbers, say: Say, most: int = MOST_W
 
 
 def pairs_told(one: Explanation, numbers: Numbers, most: int = MOST_PAIRS) -> list[tuple[str, str, str]]:
-    """The pairs that visibly do more together than their two curves: both names, and by how much on average."""
-    effects, names = joint_effects(one), pair_names(one)
+    """The pairs that visibly do something only together: both names, and how much with its sign."""
     least = PAIR_SHARE * one.all.training.output_deviation
-    order = sorted((place for place in range(len(names)) if effects[place] >= least), key=lambda place: -effects[place])
-    told = [(*names[place], numbers.show(effects[place])) for place in order[:most]]
-    return [(first, second, size) for first, second, size in told if not is_zero(size)]
+    found = one.interactions
+    lines = zip(*(found[name].tolist() for name in ("first", "second", "value")), strict=True)
+    told = [(first, second, numbers.signed(value)) for first, second, value in lines if abs(value) >= least]
+    return [line for line in told[:most] if not is_zero(line[2])]
 
 
 def drawings(curves: list[Curve], reasons: list[Reason], numbers: Numbers, say: Say) -> list[Drawing]:

@@ -92,7 +92,7 @@ def chosen_columns(found: Explanations, sensitive: Sequence[str] = ()) -> list[s
     """Columns worth grouping by: the sensitive ones, then those that weigh most and make groups large enough."""
     if len(found) < FEWEST_ROWS or not found.fits.has_contributions:
         return []
-    weight = found.contributions.abs().mean()
+    weight = found.column_contributions.abs().mean()
     ranked = [*sensitive, *weight.sort_values(ascending=False, kind="stable").index]
     worth = [name for name in dict.fromkeys(ranked) if name in sensitive or _divides(found, name)]
     return worth[: max(MOST_CHOSEN, len(sensitive))]

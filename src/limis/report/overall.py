@@ -97,7 +97,7 @@ def weights(shown: list[Explanation]) -> Weights | None:
     measure = usual_measure(found.fits)
     by_output = {id(one.all): column_weights(one.all, measure).to_numpy() for one in shown}
     weight = means(np.array([by_output[id(one.all)][one.row] for one in shown]))  # (columns,)
-    moves = np.array([one.all.contributions.to_numpy()[one.row] for one in shown])  # (rows, columns)
+    moves = np.array([one.all.column_contributions.to_numpy()[one.row] for one in shown])  # (rows, columns)
     known = np.nan_to_num(weight)
     numbers, longest = Numbers.of(found.training), known.max() or 1.0
     order = [j for j in np.argsort(-known, kind="stable").tolist() if not is_zero(numbers.show(known[j]))]

@@ -10,6 +10,7 @@ import numpy as np
 
 from limis.blackbox import BlackBox
 from limis.explanation import Explanation
+from limis.report.chart import shown_reasons
 from limis.report.curves import Say, curves_of, pairs_told, what_ifs
 from limis.report.words import Numbers, count, percent, printable, shorten
 
@@ -23,16 +24,16 @@ WORTH_TELLING = 0.1
 def render(one: Explanation, heading: str, note: str = "") -> str:
     """The prediction, what leads to it, and how far to trust that.
 
-    Of curves: what each value does, what other values would do, which pairs matter and who speaks. Of other local
-    models: two steps and what moves each of them, or rules.
+    Of curves: what leads to it from the reference, which pairs matter, what other values would do and who speaks. Of
+    other local models: two steps and what moves each of them, or rules.
     """
     numbers = Numbers.of(one.all.training)
     if one.all.fits.has_curves:
         parts = [
             _prediction(one, numbers, note),
-            _losses(one, numbers),
-            _what_ifs(one, numbers),
+            _why(one, numbers),
             _pairs(one, numbers),
+            _what_ifs(one, numbers),
             [*_speakers(one), *_trust(one, numbers)],
         ]
         told = ["\n".join(part) for part in map(list, parts) if part]
@@ -113,21 +114,28 @@ def _steps(one: Explanation, numbers: Numbers) -> Iterator[str]:
     yield stop("this row, as explained", one.local_prediction, one.local_prediction - one.base_value)
 
 
-def _losses(one: Explanation, numbers: Numbers) -> Iterator[str]:
-    """The columns whose values do most."""
-    told = [reason for reason in one.reasons() if _visible(reason.contribution, numbers)][:MOST_REASONS]
+def _why(one: Explanation, numbers: Numbers) -> Iterator[str]:
+    """From the mean of the reference to the model's output: what each column adds, and the rest."""
+    said, reference = _said(one, numbers), one.reference
+    shown, others = shown_reasons(one, MOST_REASONS)
+    told = [reason for reason in shown if _visible(reason.contribution, numbers)]
     most = max([one.all.tolerance, *(abs(reason.contribution) for reason in told)])
     scale = {"logit": ", in logits", "centred": ", in log-probabilities"}.get(one.all.training.black_box.scale, "")
-    yield f"What its values do, one column at a time{scale}"
-    yield from _wrapped(
-        "how far each raises or lowers it: on average, against training rows' values of that column alone; "
-        "these are not parts of a sum",
-        "  ",
-    )
-    if not told:
-        yield "  nothing that shows: no single column would change it"
-    for reason in told:
-        yield _step(_clean(reason.words), reason.contribution, most, numbers)
+
+    def stop(words: str, output: float) -> str:
+        return f"{shorten(f'  {words}', NAME_WIDTH - 1):<{NAME_WIDTH}}{numbers.show(output):>{NUMBER_WIDTH}}"
+
+    yield f"Why {said(one.local_prediction)} and not {said(one.base_value)}{scale}"
+    yield stop(f"{_clean(reference.name)}, on average", one.base_value)
+    for reason in [*told, *([others] if others else [])]:
+        if _visible(reason.contribution, numbers):
+            yield _step(_clean(reason.words), reason.contribution, most, numbers)
+    if _visible(one.rest, numbers):
+        yield _step("the rest: special about this row, no column's", one.rest, most, numbers)
+    yield stop("this row", one.local_prediction)
+    if reference.error is not None:
+        words = f"{count(reference.n_rows, 'row', 'rows')} to compare with: their mean may be off by"
+        yield from _wrapped(f"{words} {numbers.show(2 * float(reference.error))}", "  ")
 
 
 def _what_ifs(one: Explanation, numbers: Numbers) -> Iterator[str]:
@@ -141,12 +149,12 @@ def _what_ifs(one: Explanation, numbers: Numbers) -> Iterator[str]:
 
 
 def _pairs(one: Explanation, numbers: Numbers) -> Iterator[str]:
-    """The pairs of columns of which the curves alone do not tell enough."""
+    """The pairs of columns that do something only together."""
     told = pairs_told(one, numbers)
     if told:
-        yield "Pairs: where both change, it moves beyond what their two curves add up to"
+        yield "Pairs: what two columns do only together; half of it is counted with either"
     for first, second, size in told:
-        yield from _wrapped(f"{_clean(first)} and {_clean(second)}: by {size} on average", "  ")
+        yield from _wrapped(f"{_clean(first)} and {_clean(second)}: {size}", "  ")
 
 
 def _speakers(one: Explanation) -> list[str]:

@@ -118,20 +118,21 @@ class Answer(BaseModel):
     local_prediction: float | None = Field(None, description="what the row's local model says")
     base_value: float | None = Field(
         None,
-        description="the level of rows like this one, from which contributions start; of curves, what they leave of "
-        "the prediction",
+        description="the mean output of the reference, from which contributions lead to the model's output; of ridges "
+        "and trees the level of rows like this one",
     )
     neighbourhood_shift: float | None = Field(
         None, description="that level, less the mean of all training rows; curves have none"
     )
     contributions: dict[str, float | None] | None = Field(
         None,
-        description="what each column adds to the base value; of curves, what would be lost, on average, if it alone "
-        "had the values of training rows",
+        description="what each column adds to the base value; of curves, whose contributions add up to the model's "
+        "output, the last is the rest: what is special about this very row",
     )
     curves: list[Curve] | None = Field(None, description="of local models that are curves: one a column")
-    pairs: list[list[str]] | None = Field(
-        None, description="of curves: the pairs of columns whose joint effect the local model carries"
+    reference: str | None = Field(None, description="of curves: whom the row is compared with")
+    interactions: list[dict[str, str | float]] | None = Field(
+        None, description="of curves: what pairs of columns do beyond what each does alone, the strongest first"
     )
     stand_in: bool | None = Field(
         None, description="of curves: whether they tell of a stand-in, as there was no model to ask"

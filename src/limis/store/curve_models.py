@@ -9,7 +9,7 @@ import numpy as np
 
 from limis.curves.grids import Grids
 from limis.curves.intervals import N_SIGNS, CurveIntervals
-from limis.curves.kernels import MOST_WAYS, Trees
+from limis.curves.kernels import MOST_DEEP, MOST_WAYS, Trees, deepest
 from limis.curves.model import CurveGround, CurveModel, RecordedRows
 from limis.curves.taught import TaughtModel
 from limis.curves.weights import KINDS, ResponseWeights
@@ -26,7 +26,7 @@ def pack_curves(model: CurveModel) -> tuple[dict[str, Any], Arrays]:
     """All but the retriever."""
     ground = model.ground
     arrays: Arrays = {f"recorded.{name}": getattr(ground.recorded, name) for name in RECORDED}
-    arrays |= {"pairs": ground.pairs, "reference": ground.reference, "price": model.weights.price}
+    arrays |= {"pairs": ground.pairs, "price": model.weights.price}
     arrays["reliance"] = ground.reliance
     arrays |= _pack_lists("units", ground.units.members)
     arrays |= _pack_lists("grids", ground.grids.donors) | _pack_lists("shown", ground.shown.donors)
@@ -59,13 +59,11 @@ def unpack_curves(options: dict[str, Any], arrays: Arrays, training: TrainingRow
     weights = ResponseWeights(price=arrays["price"], **checked(ResponseWeights, options["weights"]))
     if weights.price.shape != (len(table.columns),) or weights.kind not in KINDS:
         raise ValueError("the weights are not those of the columns")
-    if arrays["reference"].shape[1:] != (len(table.columns),) or len(arrays["reference"]) == 0:
-        raise ValueError("the reference rows are not those of the columns")
     reliance = arrays["reliance"].astype(np.float64)
     if reliance.shape != (len(units),) or not ((reliance >= 0) & (reliance <= 1)).all():
         raise ValueError("how far the taught model counts is not known of each unit")
     stand_in = bool(options["stand_in"])
-    ground = CurveGround(table, units, grids, taught, reliance, recorded, pairs, shown, arrays["reference"], stand_in)
+    ground = CurveGround(table, units, grids, taught, reliance, recorded, pairs, shown, stand_in)
     model = CurveModel(retriever, ground, weights)
     if "intervals" in arrays:
         held = arrays["intervals"].astype(np.float64)
@@ -80,7 +78,6 @@ def unpack_curves(options: dict[str, Any], arrays: Arrays, training: TrainingRow
 def _try_out(model: CurveModel, training: TrainingRows) -> None:
     """Read one row's curves: parts that do not fit fail here, and not on some later row."""
     fits = model.fit(training, None, training.values[:1])
-    fits.contributions(training.table)
     first = np.array([0])
     fits.half_widths(first, fits.curves(first))
 
@@ -114,6 +111,8 @@ def _unpack_taught(arrays: Arrays, training: TrainingRows) -> TaughtModel:
         raise ValueError("the taught model's thresholds are not those of its trees")
     if np.diff([*trees.roots.tolist(), n]).max(initial=0) > MOST_WAYS:
         raise ValueError("the taught model's trees are larger than any that it is taught")
+    if deepest(trees.left, trees.right, is_leaf) > MOST_DEEP:
+        raise ValueError("the taught model's trees are deeper than any that it is taught")
     return TaughtModel(trees, float(arrays["taught.baseline"][0]), breaks, order)
 
 

@@ -56,7 +56,7 @@ def column_weights(explanations: Explanations, measure: Measure) -> pd.DataFrame
             "these local models say nothing of single columns; fit the explainer with curves, ridges or trees"
         )
     if measure == "contributions":
-        return explanations.contributions.abs()
+        return explanations.column_contributions.abs()
     if not fits.has_coefficients:
         raise InputError(
             'these local models have no coefficients, as curves and trees have none; use measure="contributions"'

@@ -44,7 +44,7 @@ class Member(NamedTuple):
 
 CURVE_WEIGHTINGS = ("auto", "learned", "forest", "uniform", "random", "none")
 N_CANDIDATES = 64
-SHOWN, REFERENCE = 32, 100  # values that a curve is shown at; training rows that contributions are counted by
+SHOWN = 32  # values that a curve is shown at
 TESTED_SHARE, MOST_TESTED = 0.05, 2000  # of the mixtures, which measure the taught model
 MIN_LESSONS = 20  # probe rows, below which nothing is learned
 # Each row of a small table is a probe row of a fit without it.
@@ -303,7 +303,6 @@ def fit_curves(
         RecordedRows.of(table, grids, taught, responses, relied, expected),
         leading_pairs(taught, training.values, units, unit_of, matters, rng),
         shown=Grids.of(table, units, training.values, SHOWN),
-        reference=training.values[rng.permutation(len(training))[:REFERENCE]],
         stand_in=not can_be_asked,
     )
     found = _with_forest(training, Told(mixtures, responses), teacher, ground, expected, options, rng)

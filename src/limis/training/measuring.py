@@ -2,19 +2,67 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
+from limis.changes import ask_moved
+from limis.fidelity.drawing import GROUP_SIZES
 from limis.fidelity.ground import ANY, Ground
-from limis.fidelity.law_a import single_changes
+from limis.fidelity.law_a import draw_group, single_changes
 from limis.fidelity.units import Units, find_units
+from limis.perturb import Moves
 from limis.rows import TrainingRows
 from limis.training.probes import ProbeRows
 
 CHANGES = 6  # of each row and range
+MOST_GROUPED = 400  # rows that are asked about groups of columns
+GROUPS, DONORS = 2, 8  # groups of each size a row, and training rows that replace each
 PROMISED = 200  # the range that bounds hold for, or the widest below it that the table is long enough for
+
+
+@dataclass
+class GroupAnswers:
+    """Groups of units of some rows, replaced by those of a few training rows, and what the black box says then."""
+
+    rows: np.ndarray  # (groups,)
+    units: np.ndarray  # (groups, units) bool
+    donors: np.ndarray  # (groups, donors, columns) values
+    outputs: np.ndarray  # (groups, donors)
+    every: np.ndarray | None = None  # (groups, donors, classes)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @classmethod
+    def ask(cls, training: TrainingRows, frame: pd.DataFrame, units: Units, rng: np.random.Generator) -> GroupAnswers:
+        """Draw groups of every size for the first of the rows, and ask."""
+        n, n_units = min(len(frame), MOST_GROUPED), len(units)
+        chosen = [
+            draw_group(kind, n_units, rng) for _ in range(n) for kind in GROUP_SIZES for _ in range(GROUPS)
+        ]
+        groups = np.array(chosen).reshape(-1, n_units)
+        rows = np.repeat(np.arange(n), len(GROUP_SIZES) * GROUPS)
+        donors = rng.integers(len(training), size=(len(rows), DONORS))
+        changed = np.repeat(groups @ units.matrix(len(training.table.columns)), DONORS, axis=0)
+        every, outputs = ask_moved(training, frame, Moves(np.repeat(rows, DONORS), donors.ravel(), changed))
+        if every is not None:
+            every = every.reshape(*donors.shape, -1)
+        return cls(rows, groups, training.values[donors], outputs.reshape(donors.shape), every)
+
+    def of_class(self, place: int) -> GroupAnswers:
+        """The same with the answers for one of several classes."""
+        assert self.every is not None
+        return replace(self, outputs=self.every[:, :, place], every=None)
+
+    def part(self, chosen: np.ndarray, n_rows: int) -> GroupAnswers:
+        """Those of some of ``n_rows`` rows."""
+        place = np.full(n_rows, -1)
+        place[chosen] = np.arange(len(chosen))
+        kept = place[self.rows] >= 0
+        every = None if self.every is None else self.every[kept]
+        return GroupAnswers(place[self.rows[kept]], self.units[kept], self.donors[kept], self.outputs[kept], every)
 
 
 @dataclass
@@ -23,6 +71,7 @@ class MeasuringRows:
 
     rows: ProbeRows
     by_range: dict[str, ProbeRows]  # the same rows, each with the changes of one range
+    groups: GroupAnswers | None = None  # of the first of them, where reasons are measured
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -36,10 +85,12 @@ class MeasuringRows:
         every: np.ndarray | None,
         rng: np.random.Generator,
         units: Units | None = None,
+        *,
+        with_groups: bool = False,
     ) -> MeasuringRows:
         """Draw changes by law A and ask the black box about them, if it can be asked.
 
-        ``units`` are the training rows', where they are known already.
+        ``units`` are the training rows', where they are known already. With groups, reasons are asked about too.
         """
         rows = ProbeRows(training.table.values(frame), outputs, None, every)
         if not training.black_box.can_be_asked or len(rows) == 0:
@@ -54,12 +105,14 @@ class MeasuringRows:
                 for name, moves in drawn.items()
                 if len(moves)
             },
+            GroupAnswers.ask(training, frame, units, rng) if with_groups and len(units) > 1 else None,
         )
 
     @property
     def n_questions(self) -> int:
         """How many changed rows the black box was asked about."""
-        return sum(len(part.asked.moves) for part in self.by_range.values() if part.asked is not None)
+        of_groups = 0 if self.groups is None else self.groups.outputs.size
+        return of_groups + sum(len(part.asked.moves) for part in self.by_range.values() if part.asked is not None)
 
     @property
     def promised_range(self) -> str:
@@ -74,10 +127,14 @@ class MeasuringRows:
 
     def part(self, chosen: np.ndarray) -> MeasuringRows:
         """Some of the rows, with their changes."""
-        return MeasuringRows(self.rows.part(chosen), {name: part.part(chosen) for name, part in self.by_range.items()})
+        by_range = {name: part.part(chosen) for name, part in self.by_range.items()}
+        groups = None if self.groups is None else self.groups.part(chosen, len(self))
+        return MeasuringRows(self.rows.part(chosen), by_range, groups)
 
     def of_class(self, place: int) -> MeasuringRows:
         """The same with the answers for one of several classes."""
         return MeasuringRows(
-            self.rows.of_class(place), {name: part.of_class(place) for name, part in self.by_range.items()}
+            self.rows.of_class(place),
+            {name: part.of_class(place) for name, part in self.by_range.items()},
+            None if self.groups is None else self.groups.of_class(place),
         )

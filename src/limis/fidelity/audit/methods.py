@@ -112,7 +112,7 @@ def _of_limis(name: str, found: Explanations, exam: Exam) -> Method:
     attributions = None
     if found.fits.has_contributions:
         sources = [[str(source) for source in column.sources] for column in table.columns]
-        attributions = _by_unit(name, found.contributions.to_numpy()[:n], sources, exam)
+        attributions = _by_unit(name, found.column_contributions.to_numpy()[:n], sources, exam)
     fidelity = found.fidelity.iloc[:n]
     bound = fidelity["change_error_bound"].to_numpy() if "change_error_bound" in fidelity else None
     return Method(
@@ -122,10 +122,18 @@ def _of_limis(name: str, found: Explanations, exam: Exam) -> Method:
         widths=read(found.fits.change_widths) if isinstance(found.fits, CurveFits) else None,
         predictions=found.fits.predictions()[:n],  # of curves, which stand at f, what they expect without asking
         attributions=attributions,
+        take=_removed(found, exam) if found.references is not None else None,
         bound=bound,
         reach="any" if found.bound is None else found.bound.reach,
         trusted=None if bound is None else fidelity["trusted"].to_numpy(dtype=bool),
     )
+
+
+def _removed(found: Explanations, exam: Exam) -> Take | None:
+    """What reasons of curves say that groups add, with their pairs and the rest; None where their units are others."""
+    assert isinstance(found.fits, CurveFits)
+    own = [members.tolist() for members in found.fits.ground.units.members]
+    return found.all_reasons.removed if own == [members.tolist() for members in exam.units.members] else None
 
 
 def _of_classes(name: str, found: ClassExplanations, exam: Exam) -> Method:
