@@ -10,6 +10,7 @@ from limis import LimisExplainer
 from limis.check import errors_on_changes
 from limis.metrics.conformal import conformal_quantile
 from limis.training import ProbeRows
+from limis.training.measuring import MeasuringRows
 
 
 @given(st.integers(19, 400), st.integers(0, 2**32 - 1))
@@ -34,6 +35,13 @@ def fitted():
     # With rows that speak: where the taught model stands alone, all explanations have one bound.
     explainer = LimisExplainer(curved, weighting="learned")
     return explainer.fit(frame.iloc[:1000], probe_rows=frame.iloc[1000:1800]), frame.iloc[1800:]
+
+
+@pytest.fixture(scope="module")
+def sloped():
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(1500, 3)), columns=list("abc"))
+    explainer = LimisExplainer(curved, surrogate="ridge")
+    return explainer.fit(frame.iloc[:600], probe_rows=frame.iloc[600:1000]), frame.iloc[1000:]
 
 
 @pytest.mark.slow
@@ -61,14 +69,33 @@ def test_the_bound_tells_good_explanations_from_bad(fitted):
     assert errors[low].mean() < errors[~low].mean()
 
 
-def test_trust_follows_the_tolerance(fitted):
-    explainer, rows = fitted
+def test_trust_in_ridges_follows_the_tolerance(sloped):
+    explainer, rows = sloped
     assert explainer.explain(rows.clip(-2, 2)).fidelity["trusted"].sum() < len(rows)
     explainer.tolerance = 1e6
     found = explainer.explain(rows.clip(-2, 2))
     explainer.tolerance = 0.25
     assert found.fidelity["trusted"].all()
-    assert all(reasons == [] for reasons in found.fidelity["reasons"])
+    assert all(doubts == [] for doubts in found.fidelity["doubts"])
+
+
+def test_trusted_curves_foresee_and_those_not_trusted_foresee_less(fitted):
+    explainer, rows = fitted
+    found = explainer.explain(rows.clip(-2, 2))
+    assert not found.fidelity[["foresight", "why_error"]].isna().any(axis=None)
+    assert ((found.fidelity["doubts"].str.len() == 0) == found.fidelity["trusted"]).all()
+    asked = MeasuringRows.ask(
+        found.training, found.frame, found.model_outputs.to_numpy(), None, np.random.default_rng(5)
+    ).promised.asked
+    left = asked.changes - found.fits.changes(asked.rows, asked.moved(found.training.table))
+    missed, moved = (np.bincount(asked.rows, held**2, len(rows)) for held in (left, asked.changes))
+    least = np.bincount(asked.rows, minlength=len(rows)) * (0.05 * found.training.output_deviation) ** 2
+    foresight = 1 - missed / np.maximum(np.maximum(moved, least), 1e-12)
+    trusted = found.fidelity["trusted"].to_numpy()
+    assert trusted.any()
+    # At most 5% may break either promise, by a limit that holds with 90%; six changes a row tell of it roughly.
+    assert (foresight[trusted & (moved >= least)] >= 0.5).mean() > 0.9
+    assert np.corrcoef(foresight, found.fidelity["foresight"])[0, 1] > 0
 
 
 def test_a_linear_black_box_is_trusted():
@@ -82,4 +109,4 @@ def test_few_probe_rows_bound_nothing_and_say_so():
     frame = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 2)), columns=list("ab"))
     found = LimisExplainer(lambda rows: rows["a"]).fit(frame).explain(frame)
     assert np.isinf(found.fidelity["change_error_bound"]).all()
-    assert all("give more probe_rows" in reasons[0] for reasons in found.fidelity["reasons"])
+    assert all("give more probe_rows" in doubts[0] for doubts in found.fidelity["doubts"])

@@ -186,9 +186,9 @@ def test_explain_writes_a_table_with_the_rows_own_columns_first(limis_command, t
     assert list(written.columns[: rows.shape[1]]) == list(rows.columns)
     assert list(written["id"]) == list(rows["id"])
     parts = written[[name for name in written.columns if name.startswith("contribution: ")]]
-    assert list(parts.columns) == [f"contribution: {name}" for name in ("size", "colour", "zip", "flag")]
+    assert list(parts.columns) == [f"contribution: {name}" for name in ("size", "colour", "zip", "flag", "rest")]
     np.testing.assert_allclose(written["base_value"] + parts.sum(axis=1), written["local_prediction"], atol=1e-9)
-    assert {"model_output", "trusted", "reasons", "fixed_here", "unknown_here"} <= set(written.columns)
+    assert {"model_output", "trusted", "doubts", "fixed_here", "unknown_here"} <= set(written.columns)
 
 
 def test_explain_writes_json_and_html(limis_command, tmp_path):
@@ -215,8 +215,8 @@ def test_columns_are_read_as_they_were_at_fit(limis_command, tmp_path):
     assert (code, err) == (0, "")
     written = pd.read_parquet(tmp_path / "out.parquet")
     assert list(written["zip"]) == ["02139", "94110"]
-    assert "zip" not in " ".join(written["reasons"])
-    assert "colour" in written["reasons"][0]
+    assert "zip" not in " ".join(written["doubts"])
+    assert "colour" in written["doubts"][0]
     odd.astype({"colour": float}).drop(columns="flag").assign(flag=[True, False]).to_parquet(tmp_path / "odd.parquet")
     assert limis_command("explain", "dear.limis", "odd.parquet", "-o", "out.csv", "--quiet")[0] == 0
 

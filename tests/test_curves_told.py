@@ -284,7 +284,7 @@ class Chances:
 
 def test_curves_of_a_stand_in_are_marked_in_every_face(labels):
     assert not labels.fidelity["trusted"].any()
-    assert all("stand-in" in reasons[0] for reasons in labels.fidelity["reasons"])
+    assert all("stand-in" in doubts[0] for doubts in labels.fidelity["doubts"])
     assert labels.curves[["low", "high"]].isna().all(axis=None)
     told = json.loads(labels.to_json())
     assert all(case["stand_in"] for case in told)

@@ -107,7 +107,7 @@ def test_slopes_follow_the_black_box_and_its_changes(sloped, ridges):
 def test_names_and_row_labels_are_never_lost(found, sloped, people):
     for table in (sloped.coefficients, found.contributions, found.fidelity, found.status, found.to_frame()):
         assert table.index.equals(people.index[700:])
-    assert list(found.contributions.columns) == list(people.columns)
+    assert list(found.contributions.columns) == [*people.columns, "rest"]
     assert found[3].label == "p703"
 
 
@@ -162,7 +162,7 @@ def test_fixed_and_unknown_are_said(people):
 
 def test_what_was_never_seen_is_not_trusted(explainer, people):
     found = explainer.explain(people.iloc[700:703].assign(city="Atlantis"))
-    assert all("city has a value never seen in training" in reasons for reasons in found.fidelity["reasons"])
+    assert all("city has a value never seen in training" in reasons for reasons in found.fidelity["doubts"])
     assert not found.fidelity["trusted"].any()
 
 
@@ -183,7 +183,7 @@ def test_level_effects_of_a_category_sum_to_zero(sloped):
 
 def test_rows_out_of_range_are_not_trusted(explainer, people):
     rows = people.iloc[700:701].assign(age=200)
-    assert "age is above all training rows (up to 79)" in explainer.explain(rows).fidelity["reasons"].iloc[0]
+    assert "age is above all training rows (up to 79)" in explainer.explain(rows).fidelity["doubts"].iloc[0]
 
 
 @pytest.mark.parametrize(("factor", "shift"), [(1e-12, 0.0), (1e25, 0.0), (1.0, 1e6)])
@@ -222,7 +222,7 @@ def test_a_row_without_neighbours_gets_the_global_model_and_its_error(people):
     lonely = LimisExplainer(black_box, surrogate="ridge").fit(alone, probe_rows=people.iloc[300:310])
     found = lonely.explain(alone.iloc[:2])
     assert found.fits.empty.all()
-    assert all("global model" in reasons[0] for reasons in found.fidelity["reasons"])
+    assert all("global model" in reasons[0] for reasons in found.fidelity["doubts"])
     assert not explainer.explain(people.iloc[300:310]).fits.empty.any()
 
 
@@ -271,7 +271,7 @@ def test_slices_are_explanations_of_their_rows(found):
 def test_json_holds_every_case(found):
     cases = json.loads(found[:3].to_json())
     assert [case["row"] for case in cases] == ["p700", "p701", "p702"]
-    assert cases[0]["contributions"].keys() == {"age", "pay", "city", "noise"}
+    assert cases[0]["contributions"].keys() == {"age", "pay", "city", "noise", "rest"}
     first, second = ({told["column"]: told["values"] for told in case["curves"]} for case in cases[:2])
     assert {point["value"] for point in first["city"]} == {"Rome", "Oslo", "Bern"}
     assert None in [point["value"] for point in first["pay"]]  # where it is missing
@@ -385,4 +385,4 @@ def test_text_and_missing_values_reach_a_categorical_model_in_the_types_of_train
     rows = people.iloc[700:705]  # text where training had categories
     np.testing.assert_allclose(explainer.explain(rows).model_outputs, model.predict(frame.iloc[700:705]))
     nowhere = explainer.explain(rows.assign(city=np.nan))
-    assert all("city has a value never seen in training" in reasons for reasons in nowhere.fidelity["reasons"])
+    assert all("city has a value never seen in training" in reasons for reasons in nowhere.fidelity["doubts"])

@@ -228,7 +228,7 @@ def test_without_outputs_nothing_is_said_of_the_black_box(labels):
     assert "the black box says" not in text
     assert "the stand-in’s prediction" in text
     assert "Label" in text
-    assert "the error on changes was not measured" in text
+    assert "how good explanations are was not measured" in text
 
 
 def test_fixed_and_unknown_are_named_and_never_called_no_effect(ridges):
@@ -243,14 +243,27 @@ def test_fixed_and_unknown_are_named_and_never_called_no_effect(ridges):
     assert "no effect" not in text
 
 
-def test_trust_comes_with_bound_tolerance_and_reasons(regression):
-    numbers = Numbers.of(regression.training)
-    trusting = dataclasses.replace(regression, tolerance=1e6)
+def test_trust_in_curves_comes_with_what_is_expected_and_promised(regression):
+    text = read(cards(regression[:1], total=1)).text
+    assert "✓ trusted" in text
+    assert f"expected to foresee {regression.fidelity['foresight'].iloc[0]:.0%} of what changes" in text
+    assert regression.trust.promise in text
+    never = dataclasses.replace(regression.trust, cutoff=-np.inf)
+    text = read(cards(dataclasses.replace(regression, trust=never)[3:], total=1)).text
+    assert "✕ not trusted" in text
+    assert "too near the worst that is promised" in text
+    assert "city has a value never seen in training" in text
+    assert "age is above all training rows" in text
+
+
+def test_trust_in_ridges_comes_with_bound_tolerance_and_doubts(ridges):
+    numbers = Numbers.of(ridges.training)
+    trusting = dataclasses.replace(ridges, tolerance=1e6)
     text = read(cards(trusting[:1], total=1)).text
     assert "✓ trusted" in text
-    assert f"at most {numbers.show(regression.fidelity['change_error_bound'].iloc[0])} (with 95% confidence)" in text
+    assert f"at most {numbers.show(ridges.fidelity['change_error_bound'].iloc[0])} (with 95% confidence)" in text
     assert f"within the tolerance of {numbers.show(1e6)}" in text
-    text = read(cards(dataclasses.replace(regression, tolerance=0.0)[3:], total=1)).text
+    text = read(cards(dataclasses.replace(ridges, tolerance=0.0)[3:], total=1)).text
     assert "✕ not trusted" in text
     assert "above the tolerance of 0" in text
     assert "city has a value never seen in training" in text

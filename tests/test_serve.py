@@ -131,7 +131,7 @@ def test_metadata_tells_columns_classes_and_limits(client):
 def test_missing_values_and_new_levels_are_taken(client):
     told = client.post("/api/explain", json={"rows": [{**ROW, PAY: None, "job": "diver"}]})
     assert told.status_code == 200
-    assert "job has a value never seen in training" in told.json()["explanations"][0]["fidelity"]["reasons"]
+    assert "job has a value never seen in training" in told.json()["explanations"][0]["fidelity"]["doubts"]
 
 
 BAD_CELLS = {

@@ -130,7 +130,7 @@ def test_missing_numbers_and_jumps_count(table):
 def test_contributions_are_averaged_over_the_rows_of_a_group(explained):
     found = subgroups(explained, "side", measure="contributions")
     left = (explained.frame["side"] == "left").to_numpy()
-    expected = explained.contributions[left].abs().mean()
+    expected = explained.column_contributions[left].abs().mean()
     np.testing.assert_allclose(found.values.loc["side = left"], expected)
     assert set(found.to_frame().columns) >= {"rows", "contribution: a", "contribution: a low"}
 

@@ -37,6 +37,14 @@ def references_for(training: TrainingRows, given: Any, outputs: np.ndarray) -> R
     return References.one(_reference(training, given), len(outputs))
 
 
+def check_can_be_asked(training: TrainingRows, outputs: np.ndarray | None) -> None:
+    """Refuse questions about reasons where there is no model, or its outputs of the rows are not known."""
+    if not training.black_box.can_be_asked:
+        raise InputError("there is no model to ask about reasons; pass it, or leave out queries")
+    if outputs is None:
+        raise InputError("the model's outputs of the rows are not known, so it cannot be asked about their reasons")
+
+
 def everybody(training: TrainingRows) -> Reference:
     """All training rows, worked out once."""
     held: Reference | None = training.__dict__.get("_everybody")
@@ -65,12 +73,13 @@ def _reference(training: TrainingRows, given: Any) -> Reference:
     known = outputs_of(replace(training.black_box, view=None), frame, None, "reference")
     name = f"row {frame.index[0]}" if len(frame) == 1 else f"the {len(frame):,} rows given"
     order = known if training.every is None else known @ leading_direction(training.every)
-    return Reference.of(name, training.table.values(frame), known, order)
+    return Reference.of(name, training.table.values(frame), known, order, frame)
 
 
 def _of_training(training: TrainingRows, name: str, places: np.ndarray) -> Reference:
     known = training.outputs if training.every is None else training.every
-    return Reference.of(name, training.values[places], known[places], training.outputs[places])
+    frame = training.frame.iloc[places]
+    return Reference.of(name, training.values[places], known[places], training.outputs[places], frame)
 
 
 def _where(training: TrainingRows, condition: str) -> Reference:

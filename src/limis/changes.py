@@ -137,8 +137,12 @@ class RecordedChanges:
         return sp.csr_array((np.concatenate(sizes), where), shape=(len(self), len(table.feature_column)))
 
 
-def ask_moved(training: TrainingRows, frame: pd.DataFrame, moves: Moves) -> tuple[np.ndarray | None, np.ndarray]:
+def ask_moved(
+    training: TrainingRows, frame: pd.DataFrame, moves: Moves, donors: pd.DataFrame | None = None
+) -> tuple[np.ndarray | None, np.ndarray]:
     """What the black box says of moved rows: for all classes where there are several, else None; and what is explained.
+
+    donors : the rows that values come from; training rows where not given.
 
     Of wide tables few moved rows at a time are written out: all of them would take as much memory as the table does,
     many times over.
@@ -149,7 +153,7 @@ def ask_moved(training: TrainingRows, frame: pd.DataFrame, moves: Moves) -> tupl
     answers = []
     for start in range(0, len(moves), at_once):
         part = moves.taken(slice(start, start + at_once))
-        asked = moved_frame(training.table, frame, training.frame, part)
+        asked = moved_frame(training.table, frame, training.frame if donors is None else donors, part)
         answers.append(box.every_output(asked) if several else box.outputs(asked))
     if not several:
         return None, np.concatenate(answers) if answers else np.empty(0)

@@ -23,6 +23,15 @@ STAND_IN = "the curves are those of a stand-in, taught on the outputs given: the
 
 
 @dataclass
+class Expected:
+    """How good explanations by curves are expected to be, from what is known without asking; one number a row."""
+
+    foresight: np.ndarray  # share of what changes do that is foreseen
+    why_error: np.ndarray  # what reasons miss, of what groups of columns do
+    enough: np.ndarray  # bool: far enough above what is promised
+
+
+@dataclass
 class ChangeBound:
     """A split-conformal bound on an explanation's error on changes.
 
@@ -151,6 +160,7 @@ def fidelity_frame(
     bound: ChangeBound | None,
     bound_fits: LocalFits | None,
     tolerance: float,
+    expected: Expected | None,
     index: pd.Index,
 ) -> pd.DataFrame:
     """One line an explanation; what could not be known is left out, not filled in."""
@@ -166,14 +176,17 @@ def fidelity_frame(
         columns["change_error_bound"] = bounds
     columns["gain"] = 1 - np.divide(residual, spread, out=np.ones_like(residual), where=spread > 0)
     columns["effective_rows"] = effective
-    reasons = _reasons(fits.empty, bounds, tolerance)
-    if fits.has_stand_in:
-        for found in reasons:
-            found.insert(0, STAND_IN)
-    _add_out_of_range(table, values, reasons)
-    columns["trusted"] = np.array([not found for found in reasons])
-    columns["reasons"] = np.empty(len(reasons), dtype=object)
-    columns["reasons"][:] = reasons
+    if expected is not None:
+        columns["foresight"], columns["why_error"] = expected.foresight, expected.why_error
+    doubts: list[list[str]] = [[STAND_IN] if fits.has_stand_in else [] for _ in effective]
+    if fits.has_curves:
+        _add_expected(doubts, expected, was_asked=bound is not None)
+    else:
+        _add_bounds(doubts, fits.empty, bounds, tolerance)
+    _add_out_of_range(table, values, doubts)
+    columns["trusted"] = np.array([not found for found in doubts])
+    columns["doubts"] = np.empty(len(doubts), dtype=object)
+    columns["doubts"][:] = doubts
     # Named afterwards, by names that pandas knows: for one row, learning them takes as long as all the rest.
     frame = pd.DataFrame(dict(enumerate(columns.values())), index=index)
     frame.columns = _names(tuple(columns)).view()
@@ -185,25 +198,40 @@ def _names(columns: tuple[str, ...]) -> pd.Index:
     return pd.Index(columns)
 
 
-def _reasons(empty: np.ndarray, bounds: np.ndarray | None, tolerance: float) -> list[list[str]]:
-    """Why not to trust explanations; none when they may be trusted."""
-    reasons: list[list[str]] = [[] for _ in empty]
+def _add_expected(doubts: list[list[str]], expected: Expected | None, *, was_asked: bool) -> None:
+    """Add where curves and what is said with them may be worse than is promised of those trusted."""
+    for row, found in enumerate(doubts):
+        if expected is None:
+            found.append(
+                "too few rows to measure how good explanations are; give more probe_rows, or max_questions"
+                if was_asked
+                else "how good explanations are was not measured"
+            )
+        elif not expected.enough[row]:
+            foreseen, missed = max(0.0, float(expected.foresight[row])), float(expected.why_error[row])
+            found.append(
+                f"expected to foresee {foreseen:.0%} of what changes do, and to miss {missed:.0%} of what groups of "
+                "columns do: too near the worst that is promised, or beyond it"
+            )
+
+
+def _add_bounds(doubts: list[list[str]], empty: np.ndarray, bounds: np.ndarray | None, tolerance: float) -> None:
+    """Add where too few rows speak, and where the error on changes may be large or is not known."""
     for row in np.flatnonzero(empty):
-        reasons[row].append("fewer than two training rows had weight, so this is the global model")
+        doubts[row].append("fewer than two training rows had weight, so this is the global model")
     if bounds is None:
-        for found in reasons:
+        for found in doubts:
             found.append("the error on changes was not measured")
-        return reasons
+        return
     for row in np.flatnonzero(~(bounds <= tolerance)):
-        reasons[row].append(
+        doubts[row].append(
             f"the error on changes may reach {bounds[row]:.3g}, above the tolerance of {tolerance:.3g}"
             if np.isfinite(bounds[row])
             else "too few probe rows to bound the error on changes; give more probe_rows"
         )
-    return reasons
 
 
-def _add_out_of_range(table: Table, values: np.ndarray, reasons: list[list[str]]) -> None:
+def _add_out_of_range(table: Table, values: np.ndarray, doubts: list[list[str]]) -> None:
     """Add what no training row holds, a reason a cell."""
     lowest, highest = table.quantiles[:, 0], table.quantiles[:, -1]
     beyond = np.where(np.isnan(values), ~table.has_missing, (values < lowest) | (values > highest))
@@ -211,12 +239,12 @@ def _add_out_of_range(table: Table, values: np.ndarray, reasons: list[list[str]]
     for row, j in np.argwhere(strange).tolist():
         column, value = table.columns[j], values[row, j]
         if column.is_category:
-            reasons[row].append(f"{column.name} has a value never seen in training")
+            doubts[row].append(f"{column.name} has a value never seen in training")
         elif np.isnan(value):
-            reasons[row].append(f"{column.name} is missing, which it never was in training")
+            doubts[row].append(f"{column.name} is missing, which it never was in training")
         elif value < lowest[j]:
             least = column.show_amount(float(lowest[j]))
-            reasons[row].append(f"{column.name} is below all training rows (from {least})")
+            doubts[row].append(f"{column.name} is below all training rows (from {least})")
         else:
             most = column.show_amount(float(highest[j]))
-            reasons[row].append(f"{column.name} is above all training rows (up to {most})")
+            doubts[row].append(f"{column.name} is above all training rows (up to {most})")

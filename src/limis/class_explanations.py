@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, overload
+from typing import Any, cast, overload
 
 import numpy as np
 import pandas as pd
 
-from limis.against import references_for
+from limis.against import check_can_be_asked, references_for
+from limis.curves.asked_reasons import AskedReasons, ask_reasons
+from limis.curves.model import CurveFits
 from limis.errors import InputError
 from limis.explanation import DrawsItself, Explanation, Explanations
 from limis.kinds import plain
@@ -48,15 +50,26 @@ class ClassExplanations(DrawsItself):
         """
         return self.parts[place_of_class(label, self.classes)]
 
-    def against(self, reference: Any) -> ClassExplanations:
-        """The same explanations, with reasons that start from another reference: what `explain` takes as one."""
+    def against(self, reference: Any, *, queries: int = 0) -> ClassExplanations:
+        """The same explanations, with reasons that start from another reference: as `Explanations.against`."""
         training = self.whole
         if training is None:
             raise InputError('only curves have reasons that start from a reference; fit with surrogate="curves"')
         known = np.column_stack([part.local_predictions for part in self.parts])
         found = references_for(training, reference, known)
-        parts = [replace(part, references=found.of_class(place)) for place, part in enumerate(self.parts)]
-        return replace(self, parts=parts)
+        references = [found.of_class(place) for place in range(len(self.parts))]
+        asked: list[AskedReasons | None] = [None] * len(self.parts)
+        if queries:
+            check_can_be_asked(training, self.parts[0].outputs)
+            fits = [cast(CurveFits, part.fits) for part in self.parts]
+            units = self.parts[0].units
+            asked = [*ask_reasons(training, self.parts[0].frame, fits, units, known, references, queries)]
+        parts = zip(self.parts, references, asked, strict=True)
+        return replace(self, parts=[replace(part, references=own, asked=more) for part, own, more in parts])
+
+    def in_groups(self, groups: Mapping[str, Sequence[str]]) -> ClassExplanations:
+        """The same explanations, with some columns together as one reason: as `Explanations.in_groups`."""
+        return replace(self, parts=[part.in_groups(groups) for part in self.parts])
 
     @property
     def index(self) -> pd.Index:
@@ -106,7 +119,7 @@ class ClassExplanations(DrawsItself):
 
     @property
     def contributions(self) -> pd.DataFrame:
-        """Each column's part in each class's local prediction, under (class, column)."""
+        """What each column adds for each class, under (class, column); as in `Explanations.contributions`."""
         return self._side_by_side([part.contributions for part in self.parts])
 
     @property
@@ -121,7 +134,7 @@ class ClassExplanations(DrawsItself):
 
     @property
     def base_values(self) -> pd.DataFrame:
-        """The neighbourhood's level, a column a class."""
+        """Where contributions start: mean outputs of the reference, a column a class; else the neighbourhood's."""
         return self._side_by_side([part.base_values for part in self.parts])
 
     @property

@@ -17,7 +17,7 @@ from sklearn.utils import Tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from limis.against import ALL, references_for
+from limis.against import ALL, everybody
 from limis.answers import AnswerFolder
 from limis.any_surrogate import check_regressor
 from limis.blackbox import BlackBox, Output
@@ -41,12 +41,13 @@ from limis.one_output import OneOutput
 from limis.outputs import first_outputs, outputs_of
 from limis.polars_frames import from_polars, is_polars
 from limis.queries import ask_about
+from limis.reference import References
 from limis.rows import TrainingRows
 from limis.table import Table
 from limis.training import AnsweredRows, MeasuringRows, ProbeRows, TrainingLog, split_probes
 from limis.training.curves import CURVE_WEIGHTINGS, MOST_PROBES, CurveOptions, check_curve_options, fit_curves
 from limis.training.fitting import TRAINED, WEIGHTINGS, FitOptions, Stage, check_device
-from limis.training.measuring import CHANGES
+from limis.training.measuring import CHANGES, Grouping
 from limis.training.objectives import OBJECTIVES, Objective
 from limis.training.plans import plan_for
 from limis.training.terms import Term
@@ -129,7 +130,8 @@ class LimisExplainer(BaseEstimator):
         that are slow or far away. A fit that was stopped, or that is made again with other options, asks only what is
         not there. The folder is of one model and one training table; another one is refused.
     tolerance : float, default=0.25
-        How large an error on changes may be for an explanation to be trusted, in standard deviations of the outputs.
+        How large an error on changes may be for a ridge or a tree to be trusted, in standard deviations of the outputs.
+        Curves are trusted by what share of changes they are expected to foresee.
     time_budget : float, default=None
         Seconds that training a weight estimator may take.
     memory_limit : float, default=1.0
@@ -424,12 +426,13 @@ class LimisExplainer(BaseEstimator):
         else:
             choosing, measuring = self._divide(held_out.part(rng.permutation(len(held_out))), rng)
             choosing = choosing.part(np.arange(min(len(choosing), MOST_PROBES)))
-        # Those that choose and those that measure may each have an eighth of the questions.
+        # Those that choose and those that measure may each have an eighth of the questions; so may groups of columns.
         most = max(FEWEST_ASKED, self.max_questions // (8 * CHANGES * (len(RANGES) + 1)))
         if not training.black_box.can_be_asked:
             most = len(training)
         choosing, measuring = (part.part(np.arange(min(len(part), most))) for part in (choosing, measuring))
         places, measured = places[:most], measured[:most]
+        grouping = Grouping.within(self.max_questions // 8)
         units = find_units(training.table, training.values)
         asked, to_measure = (
             MeasuringRows.ask(
@@ -439,7 +442,7 @@ class LimisExplainer(BaseEstimator):
                 part.every,
                 np.random.default_rng([self.random_state, seed]),
                 units,
-                with_groups=part is measuring,
+                grouping if part is measuring else None,
             )
             for part, seed in ((choosing, 2), (measuring, 1))
         )
@@ -607,7 +610,9 @@ class LimisExplainer(BaseEstimator):
 
     # --- explain --------------------------------------------------------------------------------------
 
-    def explain(self, X: Any, *, outputs: Any = None, queries: int = 0, reference: Any = "all") -> Any:
+    def explain(
+        self, X: Any, *, outputs: Any = None, queries: int = 0, reference: Any = "all", reason_queries: int = 0
+    ) -> Any:
         """Explain rows. The black box is asked once a row, unless its outputs are given.
 
         Returns `Explanations` or, where the model has more than two classes, `ClassExplanations`.
@@ -630,19 +635,26 @@ class LimisExplainer(BaseEstimator):
             ({"sex": "Female"}); "other outcome", those that are predicted otherwise; "near threshold"; rows of your
             own, which the model is asked about; or one row ("why her and not him"). ``found.against(reference)`` gives
             the reasons from another one. For curves.
+        reason_queries : int, default=0
+            How many questions about each row's reasons the black box may be asked besides: on walks that lead from the
+            row to reference rows, one column after another. Reasons are then unbiased, whatever was learned at fit, and
+            have standard errors (``found.contribution_errors``). For curves.
         """
         check_is_fitted(self, "training_")
         self._check_queries(queries)
+        self._check_queries(reason_queries, "reason_queries")
         has_curves = isinstance(self.local_model_, CurveModel)
         if not has_curves and not (isinstance(reference, str) and reference == ALL):
             raise InputError('reference is for curves, whose reasons start from it; use surrogate="curves"')
+        if reason_queries and not has_curves:
+            raise InputError('reason_queries are for curves; use surrogate="curves", or queries for ridges')
         training = self.training_
         frame = training.table.read(X)
         values = training.table.values(frame)
         frame = training.in_training_types(frame)
         if self.by_class_:
-            found = self._explain_classes(frame, values, outputs, queries, is_polars(X))
-            return found.against(reference) if has_curves else found
+            several = self._explain_classes(frame, values, outputs, queries, is_polars(X))
+            return several.against(reference, queries=int(reason_queries)) if has_curves else several
         known = None
         if outputs is not None or training.black_box.can_be_asked:
             known = outputs_of(training.black_box, frame, outputs, "outputs")
@@ -651,8 +663,7 @@ class LimisExplainer(BaseEstimator):
         if queries:
             assert known is not None
             informed = self._informed(frame, values, known, fits, int(queries))
-        expected = fits.predictions() if known is None else known
-        return Explanations(
+        found = Explanations(
             training=training,
             frame=frame,
             values=values,
@@ -662,9 +673,10 @@ class LimisExplainer(BaseEstimator):
             bound=self.bound_,
             tolerance=self.tolerance * training.output_deviation,
             from_polars=is_polars(X),
-            references=references_for(training, reference, expected) if has_curves else None,
+            references=References.one(everybody(training), len(frame)) if has_curves else None,
             trust=self.trust_,
         )
+        return found.against(reference, queries=int(reason_queries)) if has_curves else found
 
     def _informed(
         self, frame: pd.DataFrame, values: np.ndarray, known: np.ndarray, fits: LocalFits, queries: int
@@ -924,13 +936,13 @@ class LimisExplainer(BaseEstimator):
             return float(1 - ((said - expected) ** 2).sum() / ((said - said.mean(axis=0)) ** 2).sum())
         return nse(found.model_outputs.to_numpy(), found.fits.predictions())
 
-    def _check_queries(self, queries: Any) -> None:
+    def _check_queries(self, queries: Any, name: str = "queries") -> None:
         if isinstance(queries, bool) or not isinstance(queries, Integral) or queries < 0:
-            raise InputError(f"queries is a number of questions a row, 0 or more, not {queries!r}")
+            raise InputError(f"{name} is a number of questions a row, 0 or more, not {queries!r}")
         if queries == 0:
             return
         if not self.training_.black_box.can_be_asked:
-            raise InputError("queries need a model to ask; pass it to LimisExplainer, or to limis.load")
+            raise InputError(f"{name} need a model to ask; pass it to LimisExplainer, or to limis.load")
         if isinstance(self.local_model_, CurveModel):
             return
         if isinstance(self.local_model_, TreeModel):

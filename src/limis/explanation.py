@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, cast, overload
@@ -12,13 +12,15 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from limis import local_view
-from limis.against import references_for
-from limis.check import ChangeBound, fidelity_frame
+from limis import local_view, whole
+from limis.against import check_can_be_asked, references_for
+from limis.check import ChangeBound, Expected, fidelity_frame
+from limis.curves.asked_reasons import AskedReasons, ask_reasons
 from limis.curves.model import CurveFits
 from limis.curves.reasons import Reasons, reasons_of
 from limis.curves.view import curve_frame
 from limis.errors import InputError, require
+from limis.fidelity.units import Units, find_units
 from limis.local_view import Reason
 from limis.metrics import skill_on_changes
 from limis.perturb import MovedRows
@@ -27,7 +29,7 @@ from limis.reference import Reference, References
 from limis.rows import TrainingRows
 from limis.training.measuring import MeasuringRows
 from limis.trees.view import Rule, rules
-from limis.trust import Expected, Trust, expect
+from limis.trust import Trust
 from limis.walk import LocalFits
 
 REST = "rest"
@@ -82,6 +84,8 @@ class Explanations(DrawsItself):
     from_polars: bool = False  # whether the rows came as a polars frame
     references: References | None = None  # whom each row is compared with; of curves alone
     trust: Trust | None = None  # which of them may be trusted; of curves, where enough rows measured them
+    asked: AskedReasons | None = None  # what the black box was asked about reasons from this reference
+    groups: Units | None = None  # what counts as one reason; of curves, where it is not what the curves are of
     _by_row: dict[int, Reasons] = field(default_factory=dict, init=False, repr=False)
 
     def __len__(self) -> int:
@@ -107,6 +111,8 @@ class Explanations(DrawsItself):
                 self.from_polars,
                 None if self.references is None else self.references.part(chosen),
                 self.trust,
+                None if self.asked is None else self.asked.part(chosen),
+                self.groups,
             )
         if not -len(self) <= key < len(self):
             raise IndexError(f"there are {len(self)} explanations, so there is no number {key}")
@@ -153,17 +159,46 @@ class Explanations(DrawsItself):
 
     # --- why -----------------------------------------------------------------------------------
 
-    def against(self, reference: Any) -> Explanations:
+    def against(self, reference: Any, *, queries: int = 0) -> Explanations:
         """The same explanations, with reasons that start from another reference: what `explain` takes as one.
 
-        Nothing is fitted anew. ``found.against("other outcome")``, ``found.against(X.loc[[17]])``.
+        Nothing is fitted anew. ``found.against("other outcome")``, ``found.against(X.loc[[17]])``. With ``queries`` the
+        black box is asked so often about each row's reasons: `explain` says how, as ``reason_queries``.
         """
         if self.references is None:
             raise InputError('only curves have reasons that start from a reference; fit with surrogate="curves"')
         if self.training.every is not None:
             raise InputError("the reasons of all classes start from one reference: use against() before for_class()")
-        known = self.local_predictions.to_numpy()
-        return replace(self, references=references_for(self.training, reference, known))
+        references = references_for(self.training, reference, self.local_predictions.to_numpy())
+        return _with_answers(replace(self, references=references, asked=None), queries)
+
+    def in_groups(self, groups: Mapping[str, Sequence[str]], *, queries: int = 0) -> Explanations:
+        """The same explanations, with some columns together as one reason: ``{"money": ["income", "savings"]}``.
+
+        What determines one another is one reason always; each column is one of its own after `unfolded`. Questions
+        that were asked about reasons are asked again where ``queries`` are given.
+        """
+        self._need_units()
+        training = self.training
+        units = find_units(training.table, training.values, groups)
+        return _with_answers(replace(self, groups=units, asked=None), queries)
+
+    def unfolded(self, *, queries: int = 0) -> Explanations:
+        """The same explanations, with each column as a reason of its own, though some determine one another."""
+        self._need_units()
+        names = self.training.table.names
+        single = Units(names, list(np.arange(len(names))[:, None]))
+        return _with_answers(replace(self, groups=single, asked=None), queries)
+
+    def _need_units(self) -> None:
+        if self.references is None:
+            raise InputError('only curves have reasons in groups; fit with surrogate="curves"')
+
+    @property
+    def units(self) -> Units:
+        """What counts as one reason; of curves."""
+        assert isinstance(self.fits, CurveFits)
+        return self.groups or self.fits.ground.units
 
     def reference_of(self, row: int) -> Reference:
         """Whom a row is compared with."""
@@ -175,7 +210,7 @@ class Explanations(DrawsItself):
         """What each unit of columns adds in each row, and the leading pairs; of curves."""
         assert isinstance(self.fits, CurveFits)
         assert self.references is not None
-        return reasons_of(self.fits, self.references, self.local_predictions.to_numpy())
+        return reasons_of(self.fits, self.references, self.local_predictions.to_numpy(), self.units, self.asked)
 
     def reasons_at(self, row: int) -> tuple[Reasons, int]:
         """Those of one row, and its place in them: of one alone, unless they were worked out for all."""
@@ -200,26 +235,40 @@ class Explanations(DrawsItself):
         by_column = self.fits.contributions(self.training.table)
         return pd.DataFrame(by_column, index=self.index, columns=self.training.table.name_index.view())
 
+    @property
+    def contribution_errors(self) -> pd.DataFrame:
+        """Standard errors of `column_contributions`, where the black box was asked about them; else NaN."""
+        errors = self.all_reasons.errors if self.fits.has_curves else None
+        if errors is None:
+            return self.column_contributions * np.nan
+        return pd.DataFrame(self._shared(errors), index=self.index, columns=self.column_contributions.columns)
+
     def _by_column(self, reasons: Reasons, index: pd.Index | None = None) -> pd.DataFrame:
-        assert isinstance(self.fits, CurveFits)
-        units = self.fits.ground.units
-        shared = reasons.units / np.array([len(members) for members in units.members])
-        values = np.column_stack([shared[:, units.of_column()], reasons.rest])
+        values = np.column_stack([self._shared(reasons.units), reasons.rest])
         return pd.DataFrame(values, index=self.index if index is None else index, columns=self._contribution_names)
+
+    def _shared(self, by_unit: np.ndarray) -> np.ndarray:
+        """What each column has of its unit; where the reader chose groups these stand for themselves."""
+        if self.groups is not None:
+            return by_unit
+        sizes = np.array([len(members) for members in self.units.members])
+        return (by_unit / sizes)[:, self.units.of_column()]
 
     @property
     def _contribution_names(self) -> pd.Index:
-        return pd.Index([*self.training.table.names, self.rest_name])
+        names = self.training.table.names if self.groups is None else self.groups.names
+        return pd.Index([*names, self.rest_name])
 
     @property
     def rest_name(self) -> str:
         """The name of the last contribution, which is no column's."""
-        return REST if REST not in self.training.table.names else f"the {REST}"
+        names = self.training.table.names if self.groups is None else self.groups.names
+        return REST if REST not in names else f"the {REST}"
 
     @property
     def column_contributions(self) -> pd.DataFrame:
-        """The contributions of columns alone."""
-        return self.contributions.iloc[:, : len(self.training.table.columns)]
+        """The contributions of columns, or of the groups that were asked for, without the rest."""
+        return self.contributions.iloc[:, :-1] if self.fits.has_curves else self.contributions
 
     @property
     def interactions(self) -> pd.DataFrame:
@@ -229,12 +278,42 @@ class Explanations(DrawsItself):
         """
         if not self.fits.has_curves:
             raise InputError('interactions are told of curves alone; fit with surrogate="curves"')
-        assert isinstance(self.fits, CurveFits)
-        found, names = self.all_reasons, np.array(self.fits.ground.units.names, dtype=object)
+        found, names = self.all_reasons, np.array(self.units.names, dtype=object)
         row, place = np.nonzero(np.abs(found.together) > LEAST_PAIR * self.training.output_deviation)
         labels = self.index.to_flat_index() if isinstance(self.index, pd.MultiIndex) else self.index
         first, second = (names[found.pairs[row, place, side]] for side in (0, 1))
         return pd.DataFrame({"row": labels[row], "first": first, "second": second, "value": found.together[row, place]})
+
+    @property
+    def importances(self) -> pd.Series:
+        """The model as a whole: mean size of each column's contribution over the rows, the largest first."""
+        return whole.importances(self)
+
+    def dependence(self, column: str) -> pd.DataFrame:
+        """One column's contribution beside its value in each row, and its strongest partner's value; of curves."""
+        return whole.dependence(self, column)
+
+    def strongest_pairs(self, n: int = 10) -> pd.DataFrame:
+        """The pairs of columns that do most together, over all rows: first, second and mean size; of curves."""
+        return whole.strongest_pairs(self, n)
+
+    def reason_codes(self, n: int = 4, *, towards: str | None = None) -> pd.DataFrame:
+        """The leading reasons of each row in plain words, for letters that must state them.
+
+        Parameters
+        ----------
+        n : int, default=4
+            How many a row, at most: fewer where fewer point that way.
+        towards : {"higher", "lower"}, default=None
+            Name what raises the output, or what lowers it. Where not given, what leads to the side of the reference
+            on which the row stands.
+
+        Returns
+        -------
+        DataFrame
+            A line a reason: row, rank, reason in words, its columns, and its contribution.
+        """
+        return whole.reason_codes(self, n, towards)
 
     @property
     def base_values(self) -> pd.Series:
@@ -309,7 +388,7 @@ class Explanations(DrawsItself):
             return None
         # Of what is known without the answers to questions about the rows, as it was learned.
         fits = cast(CurveFits, self.bound_fits or self.fits)
-        return expect(self.trust, fits, self.outputs)
+        return None if self.trust is None else self.trust.expect(fits, self.outputs)
 
     @cached_property
     def status(self) -> pd.DataFrame:
@@ -355,7 +434,7 @@ class Explanations(DrawsItself):
             parts.append(self.neighbourhood_shift)
         if self.fits.has_contributions:
             parts.append(self.contributions.add_prefix("contribution: "))
-        parts.append(self.fidelity.assign(reasons=self.fidelity["reasons"].map("; ".join)))
+        parts.append(self.fidelity.assign(doubts=self.fidelity["doubts"].map("; ".join)))
         return pd.concat(parts, axis=1)
 
     def to_json(self) -> str:
@@ -371,9 +450,14 @@ class Explanations(DrawsItself):
         shap = require("shap", "peers")
         words = np.array([list(one.values.values()) for one in self], dtype=object).reshape(len(self), -1)
         data = np.where(self.training.table.is_category & (self.values < 0), np.nan, self.values)
-        names, contributions = self.training.table.names, self.contributions
-        if contributions.shape[1] > len(names):
-            names = list(contributions.columns)
+        names, contributions = [*map(str, self.contributions.columns)], self.contributions
+        if self.groups is not None:
+            alone = [members[0] if len(members) == 1 else -1 for members in self.groups.members]
+            data, words = (
+                np.column_stack([held, np.full(len(self), none, dtype=held.dtype)])[:, alone]
+                for held, none in ((data, np.nan), (words, ""))
+            )
+        if contributions.shape[1] > data.shape[1]:
             data = np.column_stack([data, np.full(len(self), np.nan)])
             words = np.column_stack([words, np.full(len(self), "", dtype=object)])
         return shap.Explanation(
@@ -383,6 +467,18 @@ class Explanations(DrawsItself):
             display_data=words,
             feature_names=names,
         )
+
+
+def _with_answers(found: Explanations, queries: int) -> Explanations:
+    """The same with the black box asked so often about each row's reasons."""
+    if not queries:
+        return found
+    check_can_be_asked(found.training, found.outputs)
+    assert isinstance(found.fits, CurveFits)
+    assert found.references is not None
+    known = found.local_predictions.to_numpy()[:, None]
+    (asked,) = ask_reasons(found.training, found.frame, [found.fits], found.units, known, [found.references], queries)
+    return replace(found, asked=asked)
 
 
 @dataclass(eq=False, repr=False)

@@ -36,6 +36,18 @@ class Reason:
     status: str
 
 
+def promise_words(one: Explanation) -> str:
+    """What may be expected of an explanation by curves, and what is promised of those trusted; nothing of others."""
+    trust, fidelity = one.all.trust, one.fidelity
+    if trust is None:
+        return ""
+    foresight, missed = max(0.0, float(fidelity["foresight"])), float(fidelity["why_error"])
+    return (
+        f"it is expected to foresee {foresight:.0%} of what changes of a value do, and its reasons to miss "
+        f"{missed:.0%} of what groups of columns do. {trust.promise}"
+    )
+
+
 def words(table: Table, frame: pd.DataFrame, row: int) -> dict[str, str]:
     """A row's values in words, a column each."""
     return {column.name: column.show(frame, row) for column in table.columns}
@@ -100,13 +112,17 @@ def neighbourhood(training: TrainingRows, weights: pd.Series) -> pd.DataFrame:
 
 def reasons(one: Explanation) -> list[Reason]:
     """One row's reasons, largest first."""
-    contributions, status_words = one.contributions.to_dict(), one.status.to_dict()
-    values = one.values
+    contributions, status_words = one.contributions.to_numpy(), one.status.to_dict()
+    values, chosen = one.values, one.all.groups
+    place = {name: j for j, name in enumerate(one.all.training.table.names)}
     found = []
-    for group in _columns_together(one):
+    for number, group in enumerate(_columns_together(one)):
         text = ", ".join(f"{name} = {values[name]}" for name in group)
+        if chosen is not None and len(group) > 1:
+            text = f"{chosen.names[number]} ({text})"
         state = next((status_words[name] for name in group if status_words[name]), "") if len(group) == 1 else ""
-        found.append(Reason(group, text, float(sum(contributions[name] for name in group)), state))
+        own = [place[name] for name in group] if chosen is None else [number]
+        found.append(Reason(group, text, float(contributions[own].sum()), state))
     return sorted(found, key=lambda reason: -abs(reason.contribution))
 
 
@@ -115,7 +131,7 @@ def _columns_together(one: Explanation) -> list[list[str]]:
     training, fits = one.all.training, one.all.fits
     names = training.table.names
     if isinstance(fits, CurveFits):
-        return [[names[j] for j in members] for members in fits.ground.units.members]
+        return [[names[j] for j in members] for members in one.all.units.members]
     top = one.weights.iloc[:_ROWS_FOR_CORRELATION]
     if len(top) < 3 or not fits.has_coefficients:
         return [[name] for name in names]

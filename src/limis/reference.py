@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pandas as pd
 
 MOST_STANDING = 100  # rows that stand for all of a reference
 FEW = 30  # rows, of which the mean is uncertain enough to say so
@@ -24,19 +25,29 @@ class Reference:
     outputs: np.ndarray  # (standing,); of several classes a column each
     mean: np.ndarray  # of all rows; of several classes one each
     error: np.ndarray | None = None  # standard error of that mean, where there are few rows
+    frame: pd.DataFrame | None = None  # those that stand for all, as the black box is asked about them
 
     @classmethod
-    def of(cls, name: str, values: np.ndarray, outputs: np.ndarray, order: np.ndarray | None = None) -> Reference:
+    def of(
+        cls,
+        name: str,
+        values: np.ndarray,
+        outputs: np.ndarray,
+        order: np.ndarray | None = None,
+        frame: pd.DataFrame | None = None,
+    ) -> Reference:
         """Of rows with their outputs: (rows,) or (rows, classes).
 
         order : (rows,) one number a row, by which rows that stand for all are spread; the outputs, where these are one.
+        frame : the rows as the black box takes them, where it may be asked about mixtures with them.
         """
         order = outputs if order is None else order
         standing = _standing_for(order, min(MOST_STANDING, len(values)))
         n, error = len(values), None
         if 1 < n < FEW:
             error = outputs.std(axis=0, ddof=1) / np.sqrt(n)
-        return cls(name, n, values[standing], outputs[standing], outputs.mean(axis=0), error)
+        few = None if frame is None else frame.iloc[standing]
+        return cls(name, n, values[standing], outputs[standing], outputs.mean(axis=0), error, few)
 
     def of_class(self, place: int) -> Reference:
         """The same with the outputs of one of several classes."""

@@ -2,8 +2,8 @@
 
 Foresight is the share of the model's answers to changes (to values of near rows) that the curves foresee, and what
 reasons miss is the error on groups of columns taken away, against what those take away. Both are measured on rows that
-chose nothing. On half of them it is learned how good an explanation will be, from what is known without asking; on the
-other half the cutoff is found above which promises are broken seldom enough.
+chose nothing: how good an explanation will be is learned from what is known without asking, and the cutoff is found
+above which promises are broken seldom enough, each row judged by what the others taught.
 """
 
 from __future__ import annotations
@@ -16,18 +16,22 @@ import numpy as np
 from scipy.stats import beta
 from sklearn.linear_model import Ridge
 
-from limis.check import known_signs
+from limis.check import Expected, known_signs
 from limis.curves.model import CurveFits
 from limis.curves.reasons import reasons_of
 from limis.reference import EVERYBODY, Reference, References
 from limis.rows import TrainingRows
 from limis.training.measuring import GroupAnswers, MeasuringRows
+from limis.walk import blocks
 
 FORESIGHT, WHY_ERROR = 0.5, 0.5  # what is promised of a trusted row: at least, and at most
-FLAT = 0.05  # of the outputs' deviation: where changes do less, nothing matters, and foreseeing little of it is no fault
+FLAT = (
+    0.05  # of the outputs' deviation: where changes do less, nothing matters, and foreseeing little of it is no fault
+)
 MOST_BROKEN, CONFIDENCE = 0.05, 0.9  # of trusted rows may break a promise, and how sure that is to be
-FEWEST = 40  # rows in either half
-TINY = 1e-3
+FEWEST, FOLDS = 60, 5  # rows to learn from, in so many parts
+TINY, SOFT = 1e-3, 0.05  # added before logarithms: of signs, and of what is measured
+GROUPS_AT_ONCE = 500
 N_SIGNS = 7
 
 
@@ -59,19 +63,28 @@ class Trust:
         found = [_measured(fits, rows, reference, unit) for fits, rows in parts]
         signs, foresight, missed, flat = (np.concatenate(held) for held in zip(*found, strict=True))
         known = rng.permutation(np.flatnonzero(np.isfinite(foresight) & np.isfinite(missed)))
-        fitting, calibrating = known[: len(known) // 2], known[len(known) // 2 :]
-        if len(fitting) < FEWEST:
+        if len(known) < FEWEST:
             return None
-        middle, spread = signs[fitting].mean(axis=0), np.maximum(signs[fitting].std(axis=0), 1e-9)
+        signs, foresight, missed, flat = (held[known] for held in (signs, foresight, missed, flat))
+        middle, spread = signs.mean(axis=0), np.maximum(signs.std(axis=0), 1e-9)
         inputs = (signs - middle) / spread
-        either = []
-        for target in (np.log(np.maximum(1 - foresight, 0.0) + TINY), np.log(missed + TINY)):
-            ridge = Ridge(alpha=1.0).fit(_terms(inputs[fitting]), target[fitting])
-            either.append([*ridge.coef_.tolist(), float(ridge.intercept_)])
-        error = float(np.median(np.exp(signs[fitting][:, 4])) * unit)
-        made = cls(unit, middle.tolist(), spread.tolist(), *either, -np.inf, len(calibrating), 0, 0, error)
+        targets = np.log(np.maximum(1 - foresight, 0.0) + SOFT), np.log(missed + SOFT)
+        made = cls(
+            unit,
+            middle.tolist(),
+            spread.tolist(),
+            foresight=_line(inputs, targets[0]),
+            why=_line(inputs, targets[1]),
+            cutoff=-np.inf,
+            measured_on=len(known),
+            trusted=0,
+            broken=0,
+            usual_error=float(np.median(np.exp(signs[:, 4])) * unit),
+        )
+        # Each row is doubted by what was learned from the others.
+        own, why = (_from_others(inputs, target) for target in targets)
         broken = ~flat & ((foresight < FORESIGHT) | (missed > WHY_ERROR))
-        made._choose_cutoff(made._doubt(signs[calibrating]), broken[calibrating], flat[calibrating])
+        made._choose_cutoff(_worse(own, why), broken, flat)
         return made
 
     def _choose_cutoff(self, doubt: np.ndarray, broken: np.ndarray, flat: np.ndarray) -> None:
@@ -84,24 +97,26 @@ class Trust:
             last = int(allowed[-1])
             self.cutoff, self.trusted, self.broken = float(doubt[order[last]]), int(n[last]), int(lost[last])
 
-    def expected(self, fits: CurveFits, outputs: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-        """The foresight of explanations, and what their reasons will miss: (rows,) both."""
+    def expect(self, fits: CurveFits, outputs: np.ndarray | None) -> Expected:
+        """How good explanations will be, and which of them are trusted; outputs are the rows', where known."""
         own, why = self._expected(signs_of(fits, outputs, self.unit, self.usual_error))
-        return 1 - np.exp(own), np.exp(why)
-
-    def doubt(self, fits: CurveFits, outputs: np.ndarray | None) -> np.ndarray:
-        """How far rows are from being trusted: above the cutoff they are not. (rows,)."""
-        return self._doubt(signs_of(fits, outputs, self.unit, self.usual_error))
-
-    def _doubt(self, signs: np.ndarray) -> np.ndarray:
-        own, why = self._expected(signs)
-        return np.maximum(own - np.log(1 - FORESIGHT), why - np.log(WHY_ERROR))
+        return Expected(1 + SOFT - np.exp(own), np.exp(why) - SOFT, _worse(own, why) <= self.cutoff)
 
     def _expected(self, signs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         terms = _terms((signs - self.middle) / self.spread)
         # Not matrix products: their rounding would depend on how many rows are explained together.
         own, why = ((terms * line[:-1]).sum(axis=1) + line[-1] for line in map(np.array, (self.foresight, self.why)))
         return own, why
+
+    @property
+    def promise(self) -> str:
+        """What holds for those trusted, in words."""
+        if not self.trusted:
+            return f"Of {self.measured_on:,} rows measured none could be told apart as good enough."
+        return (
+            f"Of rows trusted like it, at most {MOST_BROKEN:.0%} foresee less than {FORESIGHT:.0%}, or miss more than "
+            f"{WHY_ERROR:.0%} (measured on {self.trusted:,} such rows, of which {self.broken:,} did)."
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready data; where none is trusted there is no cutoff."""
@@ -115,6 +130,26 @@ class Trust:
         if {len(found.middle), len(found.spread)} != {N_SIGNS} or {len(found.foresight), len(found.why)} != {n_terms}:
             raise ValueError("what is known of trust is not whole")
         return found
+
+
+def _worse(own: np.ndarray, why: np.ndarray) -> np.ndarray:
+    """How far rows are from keeping both promises, by the one that they are nearer to breaking."""
+    return np.maximum(own - np.log(1 - FORESIGHT + SOFT), why - np.log(WHY_ERROR + SOFT))
+
+
+def _from_others(inputs: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """What a line through the other rows says of each, in `FOLDS` parts."""
+    found, fold = np.empty(len(target)), np.arange(len(target)) % FOLDS
+    for part in range(FOLDS):
+        line = np.array(_line(inputs[fold != part], target[fold != part]))
+        found[fold == part] = _terms(inputs[fold == part]) @ line[:-1] + line[-1]
+    return found
+
+
+def _line(inputs: np.ndarray, target: np.ndarray) -> list[float]:
+    """Coefficients of the terms, and the intercept."""
+    ridge = Ridge(alpha=1.0).fit(_terms(inputs), target)
+    return [*ridge.coef_.tolist(), float(ridge.intercept_)]
 
 
 def _terms(inputs: np.ndarray) -> np.ndarray:
@@ -151,30 +186,36 @@ def _measured(
     if groups is not None and len(groups):
         mine = np.unique(groups.rows)
         reasons = reasons_of(fits.part(mine), References.one(reference, len(mine)), outputs[mine])
-        truth = _taken_away(fits, groups, outputs, reference)
+        truth, noise = _taken_away(fits, groups, outputs, reference)
         said = reasons.removed(np.searchsorted(mine, groups.rows), groups.units)
         counts = np.bincount(groups.rows, minlength=n)[mine]
         left, size = (
-            np.sqrt(np.bincount(groups.rows, weights=held**2, minlength=n)[mine] / counts)
+            np.sqrt(np.maximum(np.bincount(groups.rows, weights=held**2 - noise, minlength=n)[mine], 0.0) / counts)
             for held in (truth - said, truth)
         )
         missed[mine] = left / np.maximum(size, FLAT * unit)
     return signs_of(fits, outputs, unit), foresight, missed, flat
 
 
-def _taken_away(fits: CurveFits, groups: GroupAnswers, outputs: np.ndarray, reference: Reference) -> np.ndarray:
-    """What is lost without each group: from few questions, and what the taught model says beyond them.
+def _taken_away(
+    fits: CurveFits, groups: GroupAnswers, outputs: np.ndarray, reference: Reference
+) -> tuple[np.ndarray, np.ndarray]:
+    """What is lost without each group, from few questions and what the taught model says beyond them; its variance.
 
-    Its own mean over all reference rows takes the place of that over the few rows that the model was asked about.
+    The taught model's own mean over all reference rows takes the place of that over the few that were asked about.
     """
     taught, members = fits.ground.taught, fits.ground.units.matrix(fits.values.shape[1])
-    found = np.empty(len(groups))
-    for place in range(len(groups)):
-        changed, row = groups.units[place] @ members, fits.values[groups.rows[place]]
-        few, many = (np.where(changed, others, row) for others in (groups.donors[place], reference.values))
-        mean = (groups.outputs[place] - taught.predict(few)).mean() + taught.predict(many).mean()
-        found[place] = outputs[groups.rows[place]] - mean
-    return found
+    found, noise = np.empty(len(groups)), np.empty(len(groups))
+    for part in blocks(len(groups), GROUPS_AT_ONCE):
+        changed, rows = (groups.units[part] @ members)[:, None], fits.values[groups.rows[part]][:, None]
+        few, many = (
+            taught.predict(np.where(changed, others, rows).reshape(-1, rows.shape[2])).reshape(len(rows), -1)
+            for others in (groups.donors[part], reference.values)
+        )
+        missed = groups.outputs[part] - few
+        found[part] = outputs[groups.rows[part]] - missed.mean(axis=1) - many.mean(axis=1)
+        noise[part] = missed.var(axis=1, ddof=1) / missed.shape[1]
+    return found, noise
 
 
 def learn_trust(

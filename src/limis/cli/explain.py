@@ -28,10 +28,11 @@ Without -o, each explanation is printed as text. With -o, the extension names th
                   that ids stay), then model_output (absent when no model could be asked),
                   local_prediction, base_value, neighbourhood_shift (not of curves), a
                   "contribution: COLUMN" each, and how far to trust it: error,
-                  neighbourhood_error, change_error_bound, gain, effective_rows, trusted (true
-                  or false) and reasons (why not); fixed_here and unknown_here list the columns
-                  whose contribution of about zero does not mean that they have no effect;
-                  of curves, .parquet has these too, as lists, and the interactions
+                  neighbourhood_error, change_error_bound, gain, effective_rows, of curves
+                  foresight and why_error (as expected), trusted (true or false) and doubts (why
+                  not); fixed_here and unknown_here list the columns whose contribution of about
+                  zero does not mean that they have no effect; of curves, .parquet has these too,
+                  as lists, and the interactions
   .json           a list of objects, one a row, with its curves (column, then value, output, low,
                   high and own for each value) or coefficients, and the closest training rows
   .html           a page to read, which needs no network

@@ -11,8 +11,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from limis.curves.asked_reasons import AskedReasons
 from limis.curves.games import BETA, Drawn, LeafPatterns, draw_reasons, leaf_patterns
 from limis.curves.model import CurveFits, CurveGround
+from limis.fidelity.units import Units
 from limis.reference import Reference, References
 
 MOST_PAIRS = 20  # of each row
@@ -29,11 +31,13 @@ class Reasons:
     together: np.ndarray  # (rows, most pairs) what each pair adds beyond its units; half of it is in each of these
     rest: np.ndarray  # (rows,)
     shares: np.ndarray  # (units,) of all that units do, on average over rows
+    errors: np.ndarray | None = None  # (rows, units) standard errors, where the black box was asked
 
     def part(self, chosen: np.ndarray) -> Reasons:
         """Of some of the rows."""
         names = ("base", "units", "pairs", "together", "rest")
-        return replace(self, **{name: getattr(self, name)[chosen] for name in names})
+        errors = None if self.errors is None else self.errors[chosen]
+        return replace(self, **{name: getattr(self, name)[chosen] for name in names}, errors=errors)
 
     def removed(self, rows: np.ndarray, groups: np.ndarray) -> np.ndarray:
         """What is lost where groups of units take the reference rows' values: (groups,).
@@ -51,37 +55,77 @@ class Reasons:
         return (self.units[rows] * groups).sum(axis=1) + self.rest[rows] * (groups @ self.shares)
 
 
-def reasons_of(fits: CurveFits, references: References, outputs: np.ndarray) -> Reasons:
-    """The reasons of all rows of some surrogates; outputs : (rows,) where they lead to."""
-    ground, n = fits.ground, len(fits.values)
-    units, pairs = np.zeros((n, len(ground.units))), np.zeros((n, MOST_PAIRS, 2), dtype=np.int64)
+def reasons_of(
+    fits: CurveFits,
+    references: References,
+    outputs: np.ndarray,
+    units: Units | None = None,
+    asked: AskedReasons | None = None,
+) -> Reasons:
+    """The reasons of all rows of some surrogates.
+
+    outputs : (rows,) where they lead to; units : what counts as one reason, the surrogates' own where not given;
+    asked : what the black box was asked about the reasons of these units, if it was.
+    """
+    merged = Merged.of(fits.ground, units or fits.ground.units)
+    n, n_units = len(fits.values), len(merged.units)
+    found, pairs = np.zeros((n, n_units)), np.zeros((n, MOST_PAIRS, 2), dtype=np.int64)
     together = np.zeros((n, MOST_PAIRS))
     for place, reference in enumerate(references.kinds):
         mine = np.flatnonzero(references.of_row == place)
         if len(mine):
-            drawn, more = _drawn(fits.part(mine), reference)
-            units[mine], pairs[mine], together[mine] = drawn.shapley + more, drawn.pairs, drawn.together
+            drawn, more = _drawn(fits.part(mine), reference, merged)
+            more = more if asked is None else asked.more[mine]
+            found[mine], pairs[mine], together[mine] = drawn.shapley + more, drawn.pairs, drawn.together
     base = references.means
     rest = outputs - base
-    for unit in range(units.shape[1]):  # not a sum: its rounding would depend on how many rows are explained together
-        rest = rest - units[:, unit]
-    return Reasons(base, units, pairs, together, rest, ground.unit_shares)
+    for unit in range(n_units):  # not a sum: its rounding would depend on how many rows are explained together
+        rest = rest - found[:, unit]
+    errors = None if asked is None else asked.errors
+    return Reasons(base, found, pairs, together, rest, merged.shares, errors)
 
 
-def _drawn(fits: CurveFits, reference: Reference) -> tuple[Drawn, np.ndarray]:
+@dataclass
+class Merged:
+    """Reasons' units, and what is known of them from that of the surrogates' own."""
+
+    units: Units
+    unit_of: np.ndarray  # (columns,)
+    parts: np.ndarray  # (own units, units) how much of each own unit's columns each has
+    shares: np.ndarray  # (units,)
+    reliance: np.ndarray  # (units,)
+
+    @classmethod
+    def of(cls, ground: CurveGround, units: Units) -> Merged:
+        """Of units that may hold several of the surrogates' own, or single columns of them."""
+        n_columns = len(ground.table.columns)
+        common = ground.units.matrix(n_columns).astype(float) @ units.matrix(n_columns).T
+        parts = common / common.sum(axis=1, keepdims=True)
+        reliance = (common / common.sum(axis=0)).T @ ground.reliance
+        return cls(units, units.of_column(), parts, parts.T @ ground.unit_shares, reliance)
+
+    def added(self, by_own: np.ndarray) -> np.ndarray:
+        """What own units do, added up: (rows, units)."""
+        found = np.zeros((len(by_own), len(self.units)))
+        for own, unit in np.argwhere(self.parts):  # not a product: its rounding would depend on the rows beside
+            found[:, unit] += by_own[:, own] * self.parts[own, unit]
+        return found
+
+
+def _drawn(fits: CurveFits, reference: Reference, merged: Merged) -> tuple[Drawn, np.ndarray]:
     """What the taught model says of some rows, and what the rows that speak add to each unit."""
     ground = fits.ground
-    drawn = Drawn.empty(len(fits.values), len(ground.units), MOST_PAIRS)
-    patterns = _patterns(ground, reference)
-    draw_reasons(ground.taught.trees, patterns, ground.taught.cells(fits.values), ground.unit_of, BETA, drawn)
-    return drawn, fits.corrected_removals(reference.values) - (1 - ground.reliance) * drawn.alone
+    drawn = Drawn.empty(len(fits.values), len(merged.units), MOST_PAIRS)
+    patterns = _patterns(ground, reference, merged.unit_of)
+    draw_reasons(ground.taught.trees, patterns, ground.taught.cells(fits.values), merged.unit_of, BETA, drawn)
+    return drawn, merged.added(fits.corrected_removals(reference.values)) - (1 - merged.reliance) * drawn.alone
 
 
-def _patterns(ground: CurveGround, reference: Reference) -> LeafPatterns:
+def _patterns(ground: CurveGround, reference: Reference, unit_of: np.ndarray) -> LeafPatterns:
     """Which leaves the reference rows reach; kept as long as the reference is."""
-    held: LeafPatterns | None = ground.patterns.get(reference)
-    if held is None:
+    kept: dict[bytes, LeafPatterns] = ground.patterns.setdefault(reference, {})
+    key = unit_of.tobytes()
+    if key not in kept:
         taught = ground.taught
-        held = leaf_patterns(taught.trees, taught.cells(reference.values), ground.unit_of)
-        ground.patterns[reference] = held
-    return held
+        kept[key] = leaf_patterns(taught.trees, taught.cells(reference.values), unit_of)
+    return kept[key]

@@ -62,7 +62,7 @@ def plot_global(explanations: Explanations, ax: Axes | None = None, kind: Kind =
             "draw how well they follow the black box: plot_fidelity"
         )
     columns, rest, others = _by_size(found)
-    names = [plain(found.training.table.names[j], LONGEST_NAME) for j in columns]
+    names = [plain(str(found.column_contributions.columns[j]), LONGEST_NAME) for j in columns]
     names += [count(others, "other column", "other columns") + ", together"] if rest is not None else []
     ax = axes_or_new(ax, 8, 1.5 + 0.36 * len(names))
     parts = [found.column_contributions.to_numpy()[:, j] for j in columns] + ([] if rest is None else [rest])
@@ -107,13 +107,15 @@ def _draw_swarms(ax: Axes, found: Explanations, columns: list[int], parts: list[
     low, high = low - margin, high + margin
     ranks = found.training.table.ranks(found.values)
     is_category = found.training.table.is_category
+    behind = [[j] for j in range(len(is_category))] if found.groups is None else found.groups.members
     size = float(np.clip(2000 / len(found), 6, 26))
     ax.axvline(0, color=LEVEL, linewidth=0.8, zorder=0)
     for line, part in enumerate(parts):
         at = line - SPREAD * _heights((part - low) / (high - low))
         rank = np.full(len(part), np.nan)
-        if line < len(columns) and not is_category[columns[line]]:
-            rank = ranks[:, columns[line]]
+        own = behind[columns[line]] if line < len(columns) else []
+        if len(own) == 1 and not is_category[own[0]]:
+            rank = ranks[:, own[0]]
         known = np.isfinite(rank)
         # Those without a rank lie below, so that they hide no colours.
         ax.scatter(part[~known], at[~known], s=size, marker="s", color=LEVEL, alpha=0.6, linewidth=0, zorder=1)

@@ -83,9 +83,7 @@ def plot_training_rows(explanation: Explanation, k: int = 8, ax: Axes | None = N
 def _columns(one: Explanation) -> list[str]:
     """The columns worth comparing, most telling first."""
     if one.all.fits.has_contributions:
-        own = one.contributions.iloc[: len(one.all.training.table.columns)]  # without the rest
-        sizes = own.abs().sort_values(ascending=False, kind="stable")
-        return list(sizes.index[:MOST_COLUMNS])
+        return [name for reason in one.reasons() for name in reason.columns][:MOST_COLUMNS]
     names = one.neighbourhood()["column"].tolist() or one.all.training.table.names
     return names[:MOST_COLUMNS]
 

@@ -9,7 +9,7 @@ import numpy as np
 from limis.blackbox import BlackBox
 from limis.columns import MISSING
 from limis.explanation import Explanation, Explanations
-from limis.local_view import FIXED, UNKNOWN_HERE
+from limis.local_view import FIXED, UNKNOWN_HERE, promise_words
 from limis.report import curves
 from limis.report.chart import Bar, bars, shown_reasons
 from limis.report.effects import Effect, effects
@@ -113,6 +113,7 @@ class Card:
     tolerance: str
     in_tolerance: bool
     doubts: list[str]
+    promise: str  # of curves: what may be expected, and what is promised of those trusted
     effective_rows: str
     weighted_rows: str
     table_columns: list[str]
@@ -158,7 +159,8 @@ def card(one: Explanation, numbers: Numbers, suggestions: RowSuggestions | None 
         holds_for="" if found.bound is None else found.bound.holds_for,
         tolerance=numbers.show(found.tolerance),
         in_tolerance=bound <= found.tolerance,
-        doubts=list(fidelity["reasons"]),
+        doubts=list(fidelity["doubts"]),
+        promise=promise_words(one),
         effective_rows=count(round(float(fidelity["effective_rows"])), "row", "rows"),
         weighted_rows=count(len(one.weights), "training row", "training rows"),
         table_columns=columns,

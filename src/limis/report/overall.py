@@ -31,6 +31,7 @@ class Fidelity:
     holds_for: str  # the rows whose values a column may take, for the bounds to hold
     tolerance: str
     beyond: int  # explanations whose bound is above the tolerance
+    promise: str  # of curves: what holds for those trusted
     effective_rows: str
 
 
@@ -75,6 +76,7 @@ def fidelity(shown: list[Explanation]) -> Fidelity:
         holds_for="" if found.bound is None else found.bound.holds_for,
         tolerance=numbers.show(float(np.median(tolerances))),
         beyond=int((bounds > tolerances).sum()),
+        promise="" if found.trust is None else found.trust.promise,
         effective_rows=count(round(float(np.median([one.fidelity["effective_rows"] for one in shown]))), "row", "rows"),
     )
 
@@ -103,7 +105,7 @@ def weights(shown: list[Explanation]) -> Weights | None:
     order = [j for j in np.argsort(-known, kind="stable").tolist() if not is_zero(numbers.show(known[j]))]
     columns = [
         ColumnWeight(
-            found.training.table.names[j],
+            str(found.column_contributions.columns[j]),
             numbers.show(known[j]),
             round(float(100 * known[j] / longest), 1),
             numbers.signed(-float(np.maximum(-moves[:, j], 0).mean())),

@@ -10,6 +10,7 @@ import numpy as np
 
 from limis.blackbox import BlackBox
 from limis.explanation import Explanation
+from limis.local_view import promise_words
 from limis.report.chart import shown_reasons
 from limis.report.curves import Say, curves_of, pairs_told, what_ifs
 from limis.report.words import Numbers, count, percent, printable, shorten
@@ -232,13 +233,14 @@ def _reasons(one: Explanation, numbers: Numbers) -> Iterator[str]:
 
 def _trust(one: Explanation, numbers: Numbers) -> Iterator[str]:
     tolerance = numbers.show(one.all.tolerance)
-    if one.trusted:
+    if one.trusted and one.all.fits.has_curves:
+        words = f"yes: {promise_words(one)}"
+    elif one.trusted:
         bound = numbers.show(float(one.fidelity["change_error_bound"]))
         where = "" if one.all.bound is None else f" to a value of {one.all.bound.holds_for}"
         words = f"yes: when a column changes{where}, it misses by less than {bound} (95% bound; {tolerance} is allowed)"
     else:
-        reasons = [_clean(reason) for reason in one.fidelity["reasons"]]
-        words = "not on its own: " + "; ".join(reasons)
+        words = "not on its own: " + "; ".join(map(_clean, one.fidelity["doubts"]))
     yield from _wrapped(words, "Trust it?      ")
     if one.all.outputs is not None and one.all.fits.has_curves:
         missed = numbers.show(float(one.fidelity["error"]))

@@ -141,7 +141,7 @@ class Answer(BaseModel):
     intercept: float | None = None
     rules: list[dict[str, Any]] | None = Field(None, description="of local models that are trees")
     status: dict[str, str] | None = Field(None, description="columns whose effect cannot be seen here, and why")
-    fidelity: dict[str, Any] | None = Field(None, description="how far to trust it: trusted, error, bound, reasons")
+    fidelity: dict[str, Any] | None = Field(None, description="how far to trust it: trusted, error, bound, doubts")
     training_rows: list[TrainingRow] | None = Field(None, description="those that count most, by position")
     label: Any = Field(None, alias="class", description="the class that is explained, in `classes`")
     predicted: Any = Field(None, description="the predicted class, beside `classes`")

@@ -34,6 +34,7 @@ class Manifest:
     global_fit: dict[str, float]
     weighting: dict[str, Any]
     bound: dict[str, Any] | None
+    trust: dict[str, Any] | None
     measured: dict[str, float]  # skill_ and nse_, where they are known
     choices: list[dict[str, Any]]
     training_log: list[dict[str, Any]]

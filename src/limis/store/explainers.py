@@ -24,6 +24,7 @@ from limis.store.models import MODEL_MEMBERS, check_model, pack_model, unpack_mo
 from limis.store.plain import checked, one_line
 from limis.table import QUANTILES, Table
 from limis.training import TrainingLog
+from limis.trust import Trust
 from limis.walk import GlobalFit, fit_locally
 
 ARRAYS, FRAME, LABELS = "arrays.safetensors", "training.parquet", "labels.parquet"
@@ -75,6 +76,7 @@ def save(explainer: LimisExplainer, path: Any, *, include_model: bool | Literal[
         global_fit={name: getattr(global_fit, name) for name in GLOBAL_NUMBERS},
         weighting=weighting,
         bound=None if explainer.bound_ is None else explainer.bound_.to_dict(),
+        trust=None if explainer.trust_ is None else explainer.trust_.to_dict(),
         measured={name: getattr(explainer, name) for name in MEASURED if hasattr(explainer, name)},
         choices=[{str(key): value for key, value in line.items()} for line in explainer.choices_.to_dict("records")],
         training_log=[asdict(log) for log in explainer.training_log_],
@@ -149,6 +151,7 @@ def _build(manifest: Manifest, members: dict[str, bytes], model: Any) -> LimisEx
     )
     explainer.local_model_ = unpack_local_model(manifest.weighting, arrays, training, explainer)
     explainer.bound_ = None if manifest.bound is None else _unpack_bound(manifest.bound)
+    explainer.trust_ = _unpack_trust(manifest.trust)
     explainer.by_class_ = _unpack_classes(manifest, arrays, explainer)
     explainer.choices_ = pd.DataFrame(manifest.choices)
     explainer.training_log_ = [TrainingLog(**checked(TrainingLog, log)) for log in manifest.training_log]
@@ -192,7 +195,12 @@ def _pack_classes(explainer: LimisExplainer, shared: dict[str, np.ndarray]) -> d
 
 
 def _described(part: OneOutput) -> dict[str, Any]:
-    return {"bound": None if part.bound is None else part.bound.to_dict(), "nse": part.nse, "skills": part.skills}
+    return {
+        "bound": None if part.bound is None else part.bound.to_dict(),
+        "trust": None if part.trust is None else part.trust.to_dict(),
+        "nse": part.nse,
+        "skills": part.skills,
+    }
 
 
 def _unpack_classes(
@@ -211,7 +219,8 @@ def _unpack_classes(
         model = unpack_local_model(manifest.weighting, arrays | own, rows, explainer)
         bound = None if described["bound"] is None else _unpack_bound(described["bound"])
         measured = checked(OneOutput, {name: described[name] for name in ("nse", "skills")})
-        parts.append(OneOutput(rows, GlobalFit.of(rows), model, bound, **measured))
+        trust = _unpack_trust(described["trust"])
+        parts.append(OneOutput(rows, GlobalFit.of(rows), model, bound, trust=trust, **measured))
     return dict(zip(box.classes or [], parts, strict=True)) if parts else {}
 
 
@@ -246,6 +255,14 @@ def _unpack_table(described: dict[str, Any], quantiles: np.ndarray) -> Table:
         checked(Column, column)
     checked(Table, {name: value for name, value in described.items() if name != "columns"})
     return Table.from_dict(described, quantiles)
+
+
+def _unpack_trust(described: dict[str, Any] | None) -> Trust | None:
+    if described is None:
+        return None
+    trust = Trust.from_dict(described)
+    checked(Trust, vars(trust))
+    return trust
 
 
 def _unpack_bound(described: dict[str, Any]) -> ChangeBound:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,9 +18,28 @@ from limis.rows import TrainingRows
 from limis.training.probes import ProbeRows
 
 CHANGES = 6  # of each row and range
-MOST_GROUPED = 400  # rows that are asked about groups of columns
-GROUPS, DONORS = 2, 8  # groups of each size a row, and training rows that replace each
+MOST_GROUPED, ENOUGH_GROUPED = 1000, 700  # rows that are asked about groups of columns, and how many are enough
+# Groups of each size a row, and training rows that replace each: as many as leave questions for enough rows.
+GROUPINGS = ((6, 8), (4, 8), (3, 8), (2, 8), (2, 4), (1, 4))
 PROMISED = 200  # the range that bounds hold for, or the widest below it that the table is long enough for
+
+
+@dataclass
+class Grouping:
+    """How many rows are asked about groups of columns, and about how many."""
+
+    rows: int
+    groups: int = 0  # of each size
+    donors: int = 0  # training rows that replace each
+
+    @classmethod
+    def within(cls, n_questions: int) -> Grouping:
+        """As many as so many questions allow."""
+        for groups, donors in GROUPINGS:
+            rows = n_questions // (groups * donors * len(GROUP_SIZES) + CHANGES)
+            if rows >= ENOUGH_GROUPED:
+                break
+        return cls(min(rows, MOST_GROUPED), groups, donors)
 
 
 @dataclass
@@ -36,17 +56,17 @@ class GroupAnswers:
         return len(self.rows)
 
     @classmethod
-    def ask(cls, training: TrainingRows, frame: pd.DataFrame, units: Units, rng: np.random.Generator) -> GroupAnswers:
-        """Draw groups of every size for the first of the rows, and ask."""
-        n, n_units = min(len(frame), MOST_GROUPED), len(units)
-        chosen = [
-            draw_group(kind, n_units, rng) for _ in range(n) for kind in GROUP_SIZES for _ in range(GROUPS)
-        ]
-        groups = np.array(chosen).reshape(-1, n_units)
-        rows = np.repeat(np.arange(n), len(GROUP_SIZES) * GROUPS)
-        donors = rng.integers(len(training), size=(len(rows), DONORS))
-        changed = np.repeat(groups @ units.matrix(len(training.table.columns)), DONORS, axis=0)
-        every, outputs = ask_moved(training, frame, Moves(np.repeat(rows, DONORS), donors.ravel(), changed))
+    def ask(
+        cls, training: TrainingRows, frame: pd.DataFrame, units: Units, grouping: Grouping, rng: np.random.Generator
+    ) -> GroupAnswers:
+        """Draw groups of every size, and ask."""
+        n, n_units, n_donors = len(frame), len(units), grouping.donors
+        sizes = [kind for kind in GROUP_SIZES for _ in range(grouping.groups)]
+        groups = np.array([draw_group(kind, n_units, rng) for _ in range(n) for kind in sizes]).reshape(-1, n_units)
+        rows = np.repeat(np.arange(n), len(sizes))
+        donors = rng.integers(len(training), size=(len(rows), n_donors))
+        changed = np.repeat(groups @ units.matrix(len(training.table.columns)), n_donors, axis=0)
+        every, outputs = ask_moved(training, frame, Moves(np.repeat(rows, n_donors), donors.ravel(), changed))
         if every is not None:
             every = every.reshape(*donors.shape, -1)
         return cls(rows, groups, training.values[donors], outputs.reshape(donors.shape), every)
@@ -85,12 +105,12 @@ class MeasuringRows:
         every: np.ndarray | None,
         rng: np.random.Generator,
         units: Units | None = None,
-        *,
-        with_groups: bool = False,
+        grouping: Grouping | None = None,
     ) -> MeasuringRows:
         """Draw changes by law A and ask the black box about them, if it can be asked.
 
-        ``units`` are the training rows', where they are known already. With groups, reasons are asked about too.
+        ``units`` are the training rows', where they are known already. With ``grouping`` the first rows are asked about
+        groups of columns too, so that reasons can be measured, and twice about changes of the promised range.
         """
         rows = ProbeRows(training.table.values(frame), outputs, None, every)
         if not training.black_box.can_be_asked or len(rows) == 0:
@@ -98,6 +118,12 @@ class MeasuringRows:
         units = units or find_units(training.table, training.values)
         ground = Ground.of(training.table, units, rows.values, training.values, rng)
         drawn = single_changes(ground, CHANGES, rng)
+        groups = None
+        if grouping is not None and grouping.rows and len(units) > 1:
+            name = _promised(drawn)
+            again = single_changes(ground, CHANGES, rng)[name]
+            drawn[name] = Moves.join([drawn[name], again.taken(again.rows < grouping.rows)])
+            groups = GroupAnswers.ask(training, frame[: grouping.rows], units, grouping, rng)
         return cls(
             rows,
             {
@@ -105,7 +131,7 @@ class MeasuringRows:
                 for name, moves in drawn.items()
                 if len(moves)
             },
-            GroupAnswers.ask(training, frame, units, rng) if with_groups and len(units) > 1 else None,
+            groups,
         )
 
     @property
@@ -117,8 +143,7 @@ class MeasuringRows:
     @property
     def promised_range(self) -> str:
         """The range that bounds are learned on."""
-        known = [name for name in self.by_range if name != ANY and int(name) <= PROMISED]
-        return max(known, key=int) if known else ANY
+        return _promised(self.by_range)
 
     @property
     def promised(self) -> ProbeRows:
@@ -138,3 +163,8 @@ class MeasuringRows:
             {name: part.of_class(place) for name, part in self.by_range.items()},
             None if self.groups is None else self.groups.of_class(place),
         )
+
+
+def _promised(ranges: Iterable[str]) -> str:
+    known = [name for name in ranges if name != ANY and int(name) <= PROMISED]
+    return max(known, key=int) if known else ANY

@@ -132,7 +132,7 @@ def _of_limis(name: str, found: Explanations, exam: Exam) -> Method:
 def _removed(found: Explanations, exam: Exam) -> Take | None:
     """What reasons of curves say that groups add, with their pairs and the rest; None where their units are others."""
     assert isinstance(found.fits, CurveFits)
-    own = [members.tolist() for members in found.fits.ground.units.members]
+    own = [members.tolist() for members in found.units.members]
     return found.all_reasons.removed if own == [members.tolist() for members in exam.units.members] else None
 
 
