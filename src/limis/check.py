@@ -32,6 +32,39 @@ class Expected:
 
 
 @dataclass
+class Measured(Expected):
+    """The same as it was found out by questions about the rows themselves; NaN for those that were not asked about."""
+
+    questions: np.ndarray  # (rows,)
+
+    @classmethod
+    def none(cls, n_rows: int) -> Measured:
+        """Nothing was asked yet."""
+        unknown = np.full(n_rows, np.nan)
+        return cls(unknown.copy(), unknown, np.zeros(n_rows, dtype=bool), np.zeros(n_rows, dtype=np.int64))
+
+    def put(self, row: int, found: Expected, questions: int) -> None:
+        """Fill in one row."""
+        self.foresight[row], self.why_error[row] = found.foresight[0], found.why_error[0]
+        self.enough[row], self.questions[row] = found.enough[0], questions
+
+    def part(self, chosen: np.ndarray) -> Measured:
+        """Of some of the rows."""
+        return Measured(self.foresight[chosen], self.why_error[chosen], self.enough[chosen], self.questions[chosen])
+
+    def over(self, expected: Expected | None) -> Expected:
+        """What was found out, and what is expected where nothing was."""
+        asked = self.questions > 0
+        if expected is None:
+            return self
+        return Expected(
+            np.where(asked, self.foresight, expected.foresight),
+            np.where(asked, self.why_error, expected.why_error),
+            np.where(asked, self.enough, expected.enough),
+        )
+
+
+@dataclass
 class ChangeBound:
     """A split-conformal bound on an explanation's error on changes.
 
@@ -161,6 +194,7 @@ def fidelity_frame(
     bound_fits: LocalFits | None,
     tolerance: float,
     expected: Expected | None,
+    questions: np.ndarray | None,
     index: pd.Index,
 ) -> pd.DataFrame:
     """One line an explanation; what could not be known is left out, not filled in."""
@@ -178,6 +212,8 @@ def fidelity_frame(
     columns["effective_rows"] = effective
     if expected is not None:
         columns["foresight"], columns["why_error"] = expected.foresight, expected.why_error
+    if questions is not None:
+        columns["questions"] = questions
     doubts: list[list[str]] = [[STAND_IN] if fits.has_stand_in else [] for _ in effective]
     if fits.has_curves:
         _add_expected(doubts, expected, was_asked=bound is not None)
@@ -201,7 +237,7 @@ def _names(columns: tuple[str, ...]) -> pd.Index:
 def _add_expected(doubts: list[list[str]], expected: Expected | None, *, was_asked: bool) -> None:
     """Add where curves and what is said with them may be worse than is promised of those trusted."""
     for row, found in enumerate(doubts):
-        if expected is None:
+        if expected is None or np.isnan(expected.foresight[row]):
             found.append(
                 "too few rows to measure how good explanations are; give more probe_rows, or max_questions"
                 if was_asked

@@ -611,7 +611,14 @@ class LimisExplainer(BaseEstimator):
     # --- explain --------------------------------------------------------------------------------------
 
     def explain(
-        self, X: Any, *, outputs: Any = None, queries: int = 0, reference: Any = "all", reason_queries: int = 0
+        self,
+        X: Any,
+        *,
+        outputs: Any = None,
+        queries: int = 0,
+        reference: Any = "all",
+        reason_queries: int = 0,
+        until_trusted: int = 0,
     ) -> Any:
         """Explain rows. The black box is asked once a row, unless its outputs are given.
 
@@ -639,15 +646,25 @@ class LimisExplainer(BaseEstimator):
             How many questions about each row's reasons the black box may be asked besides: on walks that lead from the
             row to reference rows, one column after another. Reasons are then unbiased, whatever was learned at fit, and
             have standard errors (``found.contribution_errors``). For curves.
+        until_trusted : int, default=0
+            How many questions the black box may be asked about each row whose explanation is not trusted: most of them
+            mend its curves and reasons, the others measure what these are then worth.
+            ``found.fidelity["questions"]`` says how many were asked. For curves, of one output.
         """
         check_is_fitted(self, "training_")
         self._check_queries(queries)
         self._check_queries(reason_queries, "reason_queries")
+        self._check_queries(until_trusted, "until_trusted")
         has_curves = isinstance(self.local_model_, CurveModel)
         if not has_curves and not (isinstance(reference, str) and reference == ALL):
             raise InputError('reference is for curves, whose reasons start from it; use surrogate="curves"')
-        if reason_queries and not has_curves:
-            raise InputError('reason_queries are for curves; use surrogate="curves", or queries for ridges')
+        if (reason_queries or until_trusted) and not has_curves:
+            name = "reason_queries" if reason_queries else "until_trusted"
+            raise InputError(f'{name} are questions for curves; use surrogate="curves", or queries for ridges')
+        if until_trusted and (queries or reason_queries):
+            raise InputError("until_trusted spends questions where they are needed; leave out the other queries")
+        if until_trusted and self.by_class_:
+            raise InputError("until_trusted is for one output; pass a function that gives one class's probability")
         training = self.training_
         frame = training.table.read(X)
         values = training.table.values(frame)
@@ -676,7 +693,9 @@ class LimisExplainer(BaseEstimator):
             references=References.one(everybody(training), len(frame)) if has_curves else None,
             trust=self.trust_,
         )
-        return found.against(reference, queries=int(reason_queries)) if has_curves else found
+        if has_curves:
+            found = found.against(reference, queries=int(reason_queries))
+        return found.until_trusted(int(until_trusted), show=bool(self.verbose)) if until_trusted else found
 
     def _informed(
         self, frame: pd.DataFrame, values: np.ndarray, known: np.ndarray, fits: LocalFits, queries: int

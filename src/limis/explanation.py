@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 from limis import local_view, whole
 from limis.against import check_can_be_asked, references_for
-from limis.check import ChangeBound, Expected, fidelity_frame
+from limis.check import ChangeBound, Expected, Measured, fidelity_frame
 from limis.curves.asked_reasons import AskedReasons, ask_reasons
 from limis.curves.model import CurveFits
 from limis.curves.reasons import Reasons, reasons_of
@@ -30,6 +30,7 @@ from limis.rows import TrainingRows
 from limis.training.measuring import MeasuringRows
 from limis.trees.view import Rule, rules
 from limis.trust import Trust
+from limis.until_trusted import ask_until_trusted
 from limis.walk import LocalFits
 
 REST = "rest"
@@ -85,6 +86,7 @@ class Explanations(DrawsItself):
     references: References | None = None  # whom each row is compared with; of curves alone
     trust: Trust | None = None  # which of them may be trusted; of curves, where enough rows measured them
     asked: AskedReasons | None = None  # what the black box was asked about reasons from this reference
+    measured: Measured | None = None  # what is known by asking about the very rows, of those that were not trusted
     groups: Units | None = None  # what counts as one reason; of curves, where it is not what the curves are of
     _by_row: dict[int, Reasons] = field(default_factory=dict, init=False, repr=False)
 
@@ -112,6 +114,7 @@ class Explanations(DrawsItself):
                 None if self.references is None else self.references.part(chosen),
                 self.trust,
                 None if self.asked is None else self.asked.part(chosen),
+                None if self.measured is None else self.measured.part(chosen),
                 self.groups,
             )
         if not -len(self) <= key < len(self):
@@ -170,7 +173,7 @@ class Explanations(DrawsItself):
         if self.training.every is not None:
             raise InputError("the reasons of all classes start from one reference: use against() before for_class()")
         references = references_for(self.training, reference, self.local_predictions.to_numpy())
-        return _with_answers(replace(self, references=references, asked=None), queries)
+        return _with_answers(replace(self, references=references, asked=None, measured=None), queries)
 
     def in_groups(self, groups: Mapping[str, Sequence[str]], *, queries: int = 0) -> Explanations:
         """The same explanations, with some columns together as one reason: ``{"money": ["income", "savings"]}``.
@@ -181,14 +184,14 @@ class Explanations(DrawsItself):
         self._need_units()
         training = self.training
         units = find_units(training.table, training.values, groups)
-        return _with_answers(replace(self, groups=units, asked=None), queries)
+        return _with_answers(replace(self, groups=units, asked=None, measured=None), queries)
 
     def unfolded(self, *, queries: int = 0) -> Explanations:
         """The same explanations, with each column as a reason of its own, though some determine one another."""
         self._need_units()
         names = self.training.table.names
         single = Units(names, list(np.arange(len(names))[:, None]))
-        return _with_answers(replace(self, groups=single, asked=None), queries)
+        return _with_answers(replace(self, groups=single, asked=None, measured=None), queries)
 
     def _need_units(self) -> None:
         if self.references is None:
@@ -380,6 +383,7 @@ class Explanations(DrawsItself):
             tolerance=self.tolerance,
             index=self.index,
             expected=self._expected(),
+            questions=None if self.measured is None else self.measured.questions,
         )
 
     def _expected(self) -> Expected | None:
@@ -388,7 +392,32 @@ class Explanations(DrawsItself):
             return None
         # Of what is known without the answers to questions about the rows, as it was learned.
         fits = cast(CurveFits, self.bound_fits or self.fits)
-        return None if self.trust is None else self.trust.expect(fits, self.outputs)
+        expected = None if self.trust is None else self.trust.expect(fits, self.outputs)
+        return expected if self.measured is None else self.measured.over(expected)
+
+    def until_trusted(self, queries: int, *, show: bool = False) -> Explanations:
+        """The same explanations, of which those not trusted are mended by questions, at most so many about each.
+
+        ``found.fidelity["questions"]`` says how many were asked about each row. A value that was never seen in training
+        remains a doubt whatever is asked.
+        """
+        self._need_units()
+        check_can_be_asked(self.training, self.outputs)
+        assert isinstance(self.fits, CurveFits)
+        assert self.references is not None
+        doubts = self.fidelity["doubts"].str.len().to_numpy()
+        mended = ask_until_trusted(
+            self.training,
+            self.frame,
+            self.fits,
+            self.units,
+            self.local_predictions.to_numpy(),
+            self.references,
+            np.flatnonzero(~self.fidelity["trusted"].to_numpy() & (doubts == 1)),
+            queries,
+            show=show,
+        )
+        return replace(self, fits=mended.fits, asked=mended.asked, measured=mended.measured)
 
     @cached_property
     def status(self) -> pd.DataFrame:

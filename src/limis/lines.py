@@ -31,17 +31,8 @@ def with_curves(lines: pd.DataFrame, found: Explanations | ClassExplanations) ->
 def line_names(columns: list[str], several: bool) -> set[str]:
     """What lines may have beside the rows' own columns, of which none may be called so."""
     own = {"model_output", "local_prediction", "base_value", "neighbourhood_shift", "error", "neighbourhood_error"}
-    own |= {
-        "change_error_bound",
-        "gain",
-        "effective_rows",
-        "trusted",
-        "doubts",
-        "foresight",
-        "why_error",
-        "fixed_here",
-        "unknown_here",
-    }
+    own |= {"change_error_bound", "gain", "effective_rows", "foresight", "why_error", "questions", "trusted", "doubts"}
+    own |= {"fixed_here", "unknown_here"}
     own |= {"curves", "interactions", "contribution: rest", "contribution: the rest"}
     own |= {f"contribution: {name}" for name in columns}
     return own | ({"class", "predicted", "probability"} if several else set())

@@ -19,6 +19,7 @@ from sklearn.linear_model import Ridge
 from limis.check import Expected, known_signs
 from limis.curves.model import CurveFits
 from limis.curves.reasons import reasons_of
+from limis.fidelity.units import Units
 from limis.reference import EVERYBODY, Reference, References
 from limis.rows import TrainingRows
 from limis.training.measuring import GroupAnswers, MeasuringRows
@@ -186,7 +187,7 @@ def _measured(
     if groups is not None and len(groups):
         mine = np.unique(groups.rows)
         reasons = reasons_of(fits.part(mine), References.one(reference, len(mine)), outputs[mine])
-        truth, noise = _taken_away(fits, groups, outputs, reference)
+        truth, noise = taken_away(fits, groups, outputs, reference, fits.ground.units)
         said = reasons.removed(np.searchsorted(mine, groups.rows), groups.units)
         counts = np.bincount(groups.rows, minlength=n)[mine]
         left, size = (
@@ -197,14 +198,14 @@ def _measured(
     return signs_of(fits, outputs, unit), foresight, missed, flat
 
 
-def _taken_away(
-    fits: CurveFits, groups: GroupAnswers, outputs: np.ndarray, reference: Reference
+def taken_away(
+    fits: CurveFits, groups: GroupAnswers, outputs: np.ndarray, reference: Reference, units: Units
 ) -> tuple[np.ndarray, np.ndarray]:
     """What is lost without each group, from few questions and what the taught model says beyond them; its variance.
 
     The taught model's own mean over all reference rows takes the place of that over the few that were asked about.
     """
-    taught, members = fits.ground.taught, fits.ground.units.matrix(fits.values.shape[1])
+    taught, members = fits.ground.taught, units.matrix(fits.values.shape[1])
     found, noise = np.empty(len(groups)), np.empty(len(groups))
     for part in blocks(len(groups), GROUPS_AT_ONCE):
         changed, rows = (groups.units[part] @ members)[:, None], fits.values[groups.rows[part]][:, None]

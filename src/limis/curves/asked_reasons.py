@@ -47,19 +47,27 @@ class AskedReasons:
     more: np.ndarray  # (rows, units)
     errors: np.ndarray  # (rows, units) standard errors
     questions: np.ndarray  # (rows,)
+    known: np.ndarray  # (rows,) bool: of the others nothing was asked
 
     @classmethod
     def empty(cls, n_rows: int, n_units: int) -> AskedReasons:
         """Of rows that were not asked about."""
-        return cls(np.zeros((n_rows, n_units)), np.full((n_rows, n_units), np.nan), np.zeros(n_rows, dtype=np.int64))
+        nothing = np.zeros((n_rows, n_units))
+        return cls(nothing, nothing + np.nan, np.zeros(n_rows, dtype=np.int64), np.zeros(n_rows, dtype=bool))
 
     def put(self, rows: np.ndarray, found: AskedReasons) -> None:
         """Fill in some of the rows."""
-        self.more[rows], self.errors[rows], self.questions[rows] = found.more, found.errors, found.questions
+        self.more[rows], self.errors[rows] = found.more, found.errors
+        self.questions[rows], self.known[rows] = found.questions, found.known
 
     def part(self, chosen: np.ndarray) -> AskedReasons:
         """Of some of the rows."""
-        return AskedReasons(self.more[chosen], self.errors[chosen], self.questions[chosen])
+        return AskedReasons(self.more[chosen], self.errors[chosen], self.questions[chosen], self.known[chosen])
+
+
+def fewest_questions(n_units: int) -> int:
+    """Questions a row that are enough for the fewest walks."""
+    return max(1, 2 * FEWEST_WALKS * (n_units - 1))
 
 
 def draw_walks(values: np.ndarray, units: Units, reference: Reference, most: int) -> Walks:
@@ -68,10 +76,10 @@ def draw_walks(values: np.ndarray, units: Units, reference: Reference, most: int
     All rows have the same draws, so that one alone is asked as it is among others.
     """
     n_units = len(units)
-    if most < 2 * FEWEST_WALKS * (n_units - 1):
+    if most < fewest_questions(n_units):
         raise InputError(
             f"{most:,} questions a row about its reasons are too few to know their errors; of {n_units} columns, or "
-            f"groups of them, {2 * FEWEST_WALKS * (n_units - 1):,} are the fewest"
+            f"groups of them, {fewest_questions(n_units):,} are the fewest"
         )
     rows, donors, orders, lengths = [], [], [], []
     standing = reference.values
@@ -133,7 +141,8 @@ def asked_reasons(
     mean = sums / counts[:, None]
     spread = np.maximum(squares / counts[:, None] - mean**2, 0.0)
     errors = np.sqrt(spread / np.maximum(counts - 1, 1)[:, None])
-    return AskedReasons(mean, errors, np.bincount(walks.rows, np.diff(walks.starts), n).astype(np.int64))
+    questions = np.bincount(walks.rows, np.diff(walks.starts), n).astype(np.int64)
+    return AskedReasons(mean, errors, questions, np.ones(n, dtype=bool))
 
 
 def ask_reasons(

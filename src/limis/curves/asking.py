@@ -51,6 +51,11 @@ class RowAnswers:
     numbers: dict[int, UnitAnswers]  # by unit
     cells: dict[int, float]  # by cell of the values shown, for units that are no single number
 
+    @property
+    def n_questions(self) -> int:
+        """How many answers these are."""
+        return len(self.cells) + sum(len(own.places) - 1 for own in self.numbers.values())
+
     def missed(self, ground: CurveGround, ranks: np.ndarray, cells: np.ndarray) -> np.ndarray:
         """What the curves miss at other rows, given by ranks and by cells of the values shown: (rows, units)."""
         found = np.zeros(cells.shape)

@@ -31,6 +31,7 @@ class Reasons:
     together: np.ndarray  # (rows, most pairs) what each pair adds beyond its units; half of it is in each of these
     rest: np.ndarray  # (rows,)
     shares: np.ndarray  # (units,) of all that units do, on average over rows
+    members: Units  # what the units are
     errors: np.ndarray | None = None  # (rows, units) standard errors, where the black box was asked
 
     def part(self, chosen: np.ndarray) -> Reasons:
@@ -75,14 +76,15 @@ def reasons_of(
         mine = np.flatnonzero(references.of_row == place)
         if len(mine):
             drawn, more = _drawn(fits.part(mine), reference, merged)
-            more = more if asked is None else asked.more[mine]
+            if asked is not None:
+                more = np.where(asked.known[mine, None], asked.more[mine], more)
             found[mine], pairs[mine], together[mine] = drawn.shapley + more, drawn.pairs, drawn.together
     base = references.means
     rest = outputs - base
     for unit in range(n_units):  # not a sum: its rounding would depend on how many rows are explained together
         rest = rest - found[:, unit]
     errors = None if asked is None else asked.errors
-    return Reasons(base, found, pairs, together, rest, merged.shares, errors)
+    return Reasons(base, found, pairs, together, rest, merged.shares, merged.units, errors)
 
 
 @dataclass
