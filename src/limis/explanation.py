@@ -473,7 +473,7 @@ class Explanations(DrawsItself):
     def to_shap(self) -> Any:
         """These contributions as a `shap.Explanation`, for shap's own plots.
 
-        Base and values add up to the model's outputs, as shap's do; the rest is one more feature, without values.
+        Base and values add up to the model's outputs, as shap's do; the rest is one more feature, of value 0.
         Numbers are numbers; levels of categories are their codes, and in words in ``display_data``.
         """
         shap = require("shap", "peers")
@@ -487,7 +487,7 @@ class Explanations(DrawsItself):
                 for held, none in ((data, np.nan), (words, ""))
             )
         if contributions.shape[1] > data.shape[1]:
-            data = np.column_stack([data, np.full(len(self), np.nan)])
+            data = np.column_stack([data, np.zeros(len(self))])  # what is missing everywhere shap cannot colour
             words = np.column_stack([words, np.full(len(self), "", dtype=object)])
         return shap.Explanation(
             values=contributions.to_numpy(),

@@ -61,7 +61,8 @@ class _Row:
 def fewest_until_trusted(n_units: int) -> int:
     """Fewer questions a row than these tell too little."""
     measuring = CHANGES + GROUPS * len(GROUP_SIZES) * FEWEST_DONORS
-    return int(np.ceil(max(fewest_questions(n_units) / MENDING, measuring / (1 - 2 * MENDING))))
+    most = max(fewest_questions(n_units) / MENDING, measuring / (1 - 2 * MENDING))
+    return int(np.ceil(round(most, 6)))
 
 
 def ask_until_trusted(

@@ -127,7 +127,11 @@ def pairs_told(one: Explanation, numbers: Numbers, most: int = MOST_PAIRS) -> li
 
 def drawings(curves: list[Curve], reasons: list[Reason], numbers: Numbers, say: Say) -> list[Drawing]:
     """The curves of the columns that do most for the row, all on one scale of outputs."""
-    sizes = {frozenset(reason.columns): abs(reason.contribution) for reason in reasons}
+    # A reason may be of several curves' columns, or of some of one's.
+    sizes = {
+        curve.columns: sum(abs(reason.contribution) for reason in reasons if curve.columns & set(reason.columns))
+        for curve in curves
+    }
     moving = [curve for curve in curves if not is_zero(numbers.show(curve.reach))]
     drawn = sorted(moving, key=lambda curve: (-sizes[curve.columns], -curve.reach))[:MOST_DRAWN]
     if not drawn:

@@ -94,7 +94,8 @@ def chosen_columns(found: Explanations, sensitive: Sequence[str] = ()) -> list[s
         return []
     weight = found.column_contributions.abs().mean()
     ranked = [*sensitive, *weight.sort_values(ascending=False, kind="stable").index]
-    worth = [name for name in dict.fromkeys(ranked) if name in sensitive or _divides(found, name)]
+    known = set(found.frame.columns)
+    worth = [name for name in dict.fromkeys(ranked) if name in sensitive or (name in known and _divides(found, name))]
     return worth[: max(MOST_CHOSEN, len(sensitive))]
 
 
