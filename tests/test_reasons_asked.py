@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 
 from limis import InputError, LimisExplainer, load
-from limis.trust import SOFT, WHY_ERROR
 from limis.until_trusted import fewest_until_trusted
 
 OPTIONS = {"max_questions": 30_000, "n_jobs": 1}
@@ -258,7 +257,6 @@ def test_every_face_shows_groups(found, tmp_path):
     assert "person" in grouped.to_html(tmp_path / "page.html")
     assert "contribution: person" in grouped.to_frame()
     assert '"person"' in grouped.to_json()
-    assert grouped.to_shap().feature_names == ["person", "income", "noise", "rest"]
 
 
 # --- the model as a whole, and letters --------------------------------------------------------------------------------
@@ -305,6 +303,8 @@ def test_shaps_own_plots_draw_these_reasons(found):
     from matplotlib import pyplot as plt
 
     plt.close("all")
+    grouped = found.in_groups({"person": ["age", "sex"]})
+    assert grouped.to_shap().feature_names == ["person", "income", "noise", "rest"]
     told = found.to_shap()
     for draw in (
         lambda: shap.plots.waterfall(told[0], show=False),
