@@ -252,6 +252,17 @@ def test_a_file_mended_after_what_is_finished_is_no_reason_to_begin_again(explai
     assert done.rows == 40
 
 
+def test_reasons_in_parts_start_from_the_reference_that_was_named(here, tmp_path):
+    curves, rows = fitted(price, surrogate="curves", max_questions=5000), make_rows(20)
+    source = write(tmp_path / "rows", a=rows)
+    curves.explain_dataset(source, tmp_path / "out", rows_a_part=10, reference="size > 0")
+    told = pd.read_parquet(tmp_path / "out")
+    expected = curves.explain(rows.drop(columns="id"), reference="size > 0")
+    np.testing.assert_allclose(told["base_value"], expected.base_values)
+    with pytest.raises(InputError, match="not rows"):
+        curves.explain_dataset(source, tmp_path / "other", reference=rows)
+
+
 def test_results_of_something_else_are_left_alone(explainer, here, tmp_path):
     rows, out = make_rows(30), tmp_path / "out"
     source = write(tmp_path / "rows", a=rows)

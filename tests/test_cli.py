@@ -191,6 +191,21 @@ def test_explain_writes_a_table_with_the_rows_own_columns_first(limis_command, t
     assert {"model_output", "trusted", "doubts", "fixed_here", "unknown_here"} <= set(written.columns)
 
 
+def test_questions_and_a_reference_are_options(limis_command, tmp_path):
+    code, out, _ = limis_command("explain", "dear.limis", "rows.csv", "-o", "asked.csv", "--until-trusted", "1000")
+    assert code == 0
+    assert (pd.read_csv(tmp_path / "asked.csv")["questions"] <= 1000).all()
+    code, *_ = limis_command(
+        "explain", "dear.limis", "rows.csv", "-o", "asked.csv", "--reference", "size > 1", "--reason-queries", "50"
+    )
+    assert code == 0
+    base = pd.read_csv(tmp_path / "asked.csv")["base_value"]
+    assert base.nunique() == 1
+    code, _, err = limis_command("explain", "dear.limis", "rows.csv", "--reason-queries", "2")
+    assert code == 1
+    assert "are the fewest" in err
+
+
 def test_explain_writes_json_and_html(limis_command, tmp_path):
     assert limis_command("explain", "dear.limis", "rows.csv", "-o", "out.json", "--quiet") == (0, "", "")
     cases = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))

@@ -749,6 +749,9 @@ class LimisExplainer(BaseEstimator):
         outputs: str | None = None,
         one_class: Any = None,
         queries: int = 0,
+        reference: Any = "all",
+        reason_queries: int = 0,
+        until_trusted: int = 0,
     ) -> BulkResult:
         """Explain Parquet files that may be larger than memory, with several workers, into a folder of Parquet files.
 
@@ -778,8 +781,10 @@ class LimisExplainer(BaseEstimator):
             A column of the rows with the black box's outputs, which is then not asked.
         one_class : object, default=None
             Of more than two classes, the one to tell of.
-        queries : int, default=0
+        queries, reason_queries, until_trusted : int, default=0
             As in `explain`.
+        reference : str or dict, default="all"
+            As in `explain`: a condition or a group of training rows, "other outcome" or "near threshold".
 
         Returns
         -------
@@ -813,7 +818,12 @@ class LimisExplainer(BaseEstimator):
             rows_a_part=rows_a_part,
             outputs=outputs,
             one_class=one_class,
-            queries=queries,
+            questions={
+                "queries": queries,
+                "reference": reference,
+                "reason_queries": reason_queries,
+                "until_trusted": until_trusted,
+            },
         )
 
     def suggest(

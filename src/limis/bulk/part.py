@@ -45,7 +45,7 @@ class Job:
     output: Path
     parts: dict[int, Part]
     schema: pa.Schema  # of the input's own columns in the output
-    options: dict[str, Any]  # outputs, one_class and queries
+    options: dict[str, Any]  # outputs, one_class, and those of `explain` about questions
     memory_limit: float  # GiB for each worker
     model: bytes | None  # pickled, where the explainer's file does not hold it
     search_path: list[str] = field(default_factory=lambda: [str(Path(place).absolute()) for place in sys.path])
@@ -136,7 +136,8 @@ class PartExplainer:
         frame.index = pd.RangeIndex(part.start, part.stop)  # errors name a row by its place in the file
         outputs = None if options["outputs"] is None else frame[options["outputs"]]
         features = as_seen(frame, training.frame, path)
-        found = self.explainer.explain(features, outputs=outputs, queries=options["queries"])
+        questions = {name: value for name, value in options.items() if name not in ("outputs", "one_class")}
+        found = self.explainer.explain(features, outputs=outputs, **questions)
         if options["one_class"] is not None:
             found = found.for_class(options["one_class"])
         told = explained_lines(found, pd.DataFrame(index=frame.index))

@@ -15,6 +15,7 @@ from typing import Any
 
 import cloudpickle
 
+from limis.against import ALL
 from limis.bulk.on_ray import run_on_ray
 from limis.bulk.part import EXPLAINER, ROW_NUMBER, UNFINISHED, Job, clear_traces, counts_of
 from limis.bulk.plan import PLAN, Part, Plan
@@ -63,16 +64,20 @@ def explain_dataset(
     rows_a_part: int = 5000,
     outputs: str | None = None,
     one_class: Any = None,
-    queries: int = 0,
+    questions: dict[str, Any] | None = None,
 ) -> BulkResult:
     """Explain Parquet files of any size; see `LimisExplainer.explain_dataset`."""
     _check_count("workers", workers)
     _check_count("rows_a_part", rows_a_part)
     if cluster is not None:
         require("ray", "ray")
-    options = {"outputs": outputs, "one_class": _class_label(explainer, one_class), "queries": int(queries)}
-    if queries:
-        explainer.explain(explainer.training_.frame.iloc[:1], queries=queries)  # says at once where it cannot
+    nothing: dict[str, Any] = {"queries": 0, "reason_queries": 0, "until_trusted": 0, "reference": ALL}
+    questions = nothing | (questions or {})
+    if not isinstance(questions["reference"], (str, dict)):
+        raise InputError("a reference of rows in parts is a condition or a group of training rows, not rows")
+    options = {"outputs": outputs, "one_class": _class_label(explainer, one_class), **questions}
+    if any(value not in (0, ALL) for value in questions.values()):
+        explainer.explain(explainer.training_.frame.iloc[:1], **questions)  # says at once where it cannot
     names = explainer.training_.table.source_names
     rows = look_at(Path(source), needed=[*names, *([] if outputs is None else [outputs])])
     folder = Path(output)

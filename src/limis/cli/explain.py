@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from limis.against import ALL
 from limis.class_explanations import ClassExplanations
 from limis.cli.opening import add_arguments, features_of, load_explainer, open_explainer
-from limis.cli.options import positive
+from limis.cli.options import add_questions, positive, questions_of
 from limis.cli.tables import WRITABLE, check_names, take_column, write_explanations
 from limis.errors import InputError
 from limis.explainer import LimisExplainer
@@ -79,20 +78,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         metavar="LABEL",
         help="of more than two classes, the one to explain (else the predicted one)",
     )
-    parser.add_argument(
-        "--queries",
-        type=positive,
-        default=0,
-        metavar="N",
-        help="ask the model N more questions about changes of each row itself (0)",
-    )
-    parser.add_argument(
-        "--reference",
-        default=ALL,
-        metavar="WHOM",
-        help='whom reasons compare each row with: "all" training rows, those of a condition such as "age > 40", '
-        '"other outcome" or "near threshold" (all)',
-    )
+    add_questions(parser)
     parser.add_argument("--workers", type=positive, metavar="N", help="explain in parts, N at a time (2)")
     parser.add_argument(
         "--cluster",
@@ -119,7 +105,7 @@ def run(args: argparse.Namespace) -> int:
     outputs = None if args.outputs is None else take_column(rows.copy(), args.outputs, args.rows, "--outputs")
     features = features_of(rows, explainer, args.rows)
     explainer.verbose = int(not args.quiet and len(rows) > ROWS_WORTH_A_BAR)
-    found = explainer.explain(features, outputs=outputs, queries=args.queries, reference=args.reference)
+    found = explainer.explain(features, outputs=outputs, **questions_of(args))
     if args.one_class is not None:
         found = of_class(found, args.one_class)
     if args.output_file is None:
@@ -139,8 +125,6 @@ def _run_in_parts(args: argparse.Namespace) -> int:
     check_input(args.explainer)
     explainer = load_explainer(args)
     explainer.verbose = int(not args.quiet)
-    if args.reference != ALL:
-        raise InputError("--reference is for rows that are explained together; leave out --workers and --cluster")
     given = {"workers": args.workers, "rows_a_part": args.rows_a_part}
     done = explainer.explain_dataset(
         args.rows,
@@ -148,7 +132,7 @@ def _run_in_parts(args: argparse.Namespace) -> int:
         cluster=args.cluster,
         outputs=args.outputs,
         one_class=args.one_class,
-        queries=args.queries,
+        **questions_of(args),
         **{name: value for name, value in given.items() if value is not None},
     )
     if not args.quiet:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentTypeError
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from typing import Any
+
+from limis.against import ALL
 
 
 def seed(text: str) -> int:
@@ -23,3 +26,40 @@ def _whole_number(text: str, least: int, most: int) -> int:
     if not least <= value <= most:
         raise ArgumentTypeError(f"a number from {least} to {most} is expected, not {value}")
     return value
+
+
+def add_questions(parser: ArgumentParser) -> None:
+    """The options of `LimisExplainer.explain` about questions to the model, and about whom reasons compare with."""
+    parser.add_argument(
+        "--queries",
+        type=positive,
+        default=0,
+        metavar="N",
+        help="ask the model N more questions about changes of each row itself (0)",
+    )
+    parser.add_argument(
+        "--reason-queries",
+        type=positive,
+        default=0,
+        metavar="N",
+        help="and N about its reasons, which are then unbiased (0)",
+    )
+    parser.add_argument(
+        "--until-trusted",
+        type=positive,
+        default=0,
+        metavar="N",
+        help="or up to N about each row that is not trusted, to mend it and measure what that brought (0)",
+    )
+    parser.add_argument(
+        "--reference",
+        default=ALL,
+        metavar="WHOM",
+        help='whom reasons compare each row with: "all" training rows, those of a condition such as "age > 40", '
+        '"other outcome" or "near threshold" (all)',
+    )
+
+
+def questions_of(args: Namespace) -> dict[str, Any]:
+    """Those options, as `explain` takes them."""
+    return {name: getattr(args, name) for name in ("queries", "reason_queries", "until_trusted", "reference")}

@@ -10,7 +10,7 @@ import pandas as pd
 from limis.class_explanations import ClassExplanations
 from limis.cli.explain import of_class
 from limis.cli.opening import add_arguments, features_of, open_explainer
-from limis.cli.options import positive
+from limis.cli.options import add_questions, questions_of
 from limis.cli.tables import take_column
 from limis.cli.wishes import add_wishes, is_wished, names, need_model, read_wishes
 from limis.errors import InputError
@@ -66,13 +66,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         metavar="LABEL",
         help="of more than two classes, the one to explain (else the predicted one)",
     )
-    parser.add_argument(
-        "--queries",
-        type=positive,
-        default=0,
-        metavar="N",
-        help="ask the model N more questions about changes of each row itself (0)",
-    )
+    add_questions(parser)
     groups = parser.add_argument_group("groups")
     groups.add_argument(
         "--by",
@@ -117,7 +111,7 @@ def run(args: argparse.Namespace) -> int:
     groupers = [_column(rows, name, args, "by").rename(name) for name in args.by or []]
     features = features_of(rows, explainer, args.rows)
     explainer.verbose = int(not args.quiet and len(rows) > ROWS_WORTH_A_BAR)
-    found = explainer.explain(features, outputs=outputs, queries=args.queries)
+    found = explainer.explain(features, outputs=outputs, **questions_of(args))
     suggestions = suggest(found, **read_wishes(args, training.table), show=bool(explainer.verbose)) if wished else None
     told = found if args.one_class is None else of_class(found, args.one_class)
     told.to_html(
