@@ -1,5 +1,6 @@
 import json
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -189,17 +190,22 @@ def test_an_inflated_and_a_broken_bound_are_found(explained):
     assert any("holds only" in text for text in shares["broken"].summary())
 
 
-def test_trust_is_held_against_saying_that_nothing_changes(explained):
+def test_trust_is_held_against_what_is_promised(explained):
     _, asked, found = explained
-    # A bound that any answer keeps, and a tolerance that allows it: all are trusted, and nothing is said by that.
-    factor, tolerant = found.bound.factor, found[:]
-    found.bound.factor, tolerant.tolerance = factor * 1e6, np.inf
-    audit = judged(asked, {"tolerant": tolerant}, {}, ())
-    found.bound.factor = factor
-    inside = audit.trust["trusted"] > 0.5  # of 30 rows some lie beyond the training rows
-    assert inside.all()
-    assert (audit.trust["trusted_keep_bound"] == 1).all()
-    assert (audit.trust["nothing_keeps_bound"] == 1).all()
+    credulous = replace(found, trust=replace(found.trust, cutoff=np.inf))
+    audit = judged(asked, {"found": found, "credulous": credulous}, {}, ["kind"])
+    told = audit.trust.set_index(["method", "law", "sort"])
+    assert {"all rows", "kind = x"} <= set(audit.trust["sort"])
+    for law in "AB":
+        nothing, careful, careless = (
+            told.loc[(name, law, "all rows")] for name in ("nothing changes", "found", "credulous")
+        )
+        # Who says that nothing changes foresees nothing where something does.
+        assert (nothing["trusted"], nothing["foresee"]) == (1, 0)
+        assert careful["trusted"] <= careless["trusted"]
+        assert careful["asked_both"] <= careless["asked_both"]
+        assert careless["keep_both"] <= careless["asked_both"]
+        assert careless["foresee"] > 0.5
 
 
 def test_coverage_is_told_by_quintile_and_sensitive_group(explained):

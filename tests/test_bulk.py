@@ -261,6 +261,7 @@ def test_reasons_in_parts_start_from_the_reference_that_was_named(here, tmp_path
     np.testing.assert_allclose(told["base_value"], expected.base_values)
     with pytest.raises(InputError, match="not rows"):
         curves.explain_dataset(source, tmp_path / "other", reference=rows)
+    assert here
 
 
 def test_results_of_something_else_are_left_alone(explainer, here, tmp_path):

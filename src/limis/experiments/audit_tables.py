@@ -208,7 +208,7 @@ def _lines(outcomes: list[Audited], name: str) -> pd.DataFrame:
 
 def _tabulate_promises(outcomes: list[Audited]) -> pd.DataFrame:
     kept = _lines(outcomes, "coverage").assign(what="bound kept")
-    trusted = _lines(outcomes, "trust").assign(what="trusted", sort="all rows")
+    trusted = _lines(outcomes, "trust").assign(what="trusted")
     told = [kept, trusted]
     if any(len(one.tables.get("intervals", ())) for one in outcomes):
         told.append(_lines(outcomes, "intervals").assign(what="interval kept", sort="all rows"))
@@ -219,7 +219,7 @@ def _show_promises(table: pd.DataFrame) -> pd.DataFrame:
     """How often bounds hold: mean and worst cell, by law and range; and what trusted rows are worth."""
     lines = []
     bounds = table[(table["what"] == "bound kept") & (table["sort"] == "all rows") & (table["rows"] > 0)]
-    trusted = table[table["what"] == "trusted"]
+    trusted = table[(table["what"] == "trusted") & (table["sort"] == "all rows")]
     for method in [name for name in METHODS if name in set(bounds["method"])]:
         for law in ("A", "B"):
             own = bounds[(bounds["method"] == method) & (bounds["law"] == law)]
@@ -228,15 +228,13 @@ def _show_promises(table: pd.DataFrame) -> pd.DataFrame:
                 found = own[own["range"] == kind]["kept"].dropna()
                 line[f"kept, k = {kind}"] = f"{found.mean():.0%} ({found.min():.0%})" if len(found) else ""
             rows = trusted[(trusted["method"] == method) & (trusted["law"] == law)]
-            many = (rows["trusted"] * rows["rows"]).sum()
-            line["trusted"] = f"{many / rows['rows'].sum():.0%}"
-            for name, words in (
-                ("trusted_foresee", "of these foresee half"),
-                ("trusted_keep_bound", "keep the bound"),
-                ("nothing_keeps_bound", "would, saying nothing changes"),
-            ):
-                weight = (rows["trusted"] * rows["rows"]).where(rows[name].notna(), 0)
+            moving = rows["rows"] * (1 - rows["flat"])
+            line["trusted, of rows not flat"] = f"{np.average(rows['trusted'].fillna(0), weights=moving):.0%}"
+            for name, words in (("foresee", "of these foresee half"), ("reasons_hold", "reasons hold")):
+                weight = (rows["trusted"] * moving).where(rows[name].notna(), 0)
                 line[words] = f"{np.average(rows[name].fillna(0), weights=weight):.0%}" if weight.sum() else ""
+            asked = rows["asked_both"].sum()
+            line["keep both"] = f"{rows['keep_both'].sum() / asked:.1%} of {asked:,.0f}" if asked else ""
             told = table[(table["what"] == "interval kept") & (table["method"] == method) & (table["law"] == law)]
             for name, words in (("kept", "intervals kept"), ("moving_kept", "where the model moves")):
                 found = told[name].dropna() if name in told else told["kept"][:0]
@@ -448,9 +446,11 @@ AUDIT = (
         _tabulate_promises,
         _show_promises,
         _draw_promises,
-        "The bound is promised for changes to values of the 200 nearest training rows. Foresee half: foresight of at "
-        "least .5 over those changes, in rows where the model is not flat. Saying nothing changes would keep the bound "
-        "as often as the last column says: a bound alone is no reason to trust. " + LAWS,
+        "The bound is promised for changes to values of the 200 nearest training rows. Of rows trusted it is promised "
+        "that at least half of what those changes do is foreseen, and that reasons miss at most half of what groups of "
+        "columns do; rows where the model is flat are counted apart. By law B groups are replaced by rows alike in "
+        "what is kept, which no reasons against all training rows foretell, not even the model's own Shapley values. "
+        + LAWS,
     ),
     _experiment(
         "audit-pairs",

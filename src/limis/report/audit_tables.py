@@ -342,19 +342,21 @@ def _trust(audit: Audit) -> Table | None:
             "Law": line["law"],
             "Range": range_words(line["range"]),
             "Rows": f"{line['rows']:,}",
+            "Which rows": line["sort"],
             "Called trusted": share(line["trusted"]),
-            "Trusted within bound": share(line["trusted_keep_bound"]),
-            "“Nothing changes” within bound": share(line["nothing_keeps_bound"]),
-            "Trusted foresee half": share(line["trusted_foresee"]),
-            "Others foresee half": share(line["untrusted_foresee"]),
+            "Trusted foresee half": share(line["foresee"]),
+            "Others foresee half": share(line["others_foresee"]),
+            "Trusted reasons hold": share(line["reasons_hold"]),
+            "Keep both": f"{line['keep_both']:,} of {line['asked_both']:,}",
             "Model flat": share(line["flat"]),
         }
         for _, line in audit.trust.iterrows()
     ]
     note = (
-        "Of the rows called trusted, how many keep their bound, and how many would if one said that nothing changes: "
-        "where both are alike, the bound asks for little. Foresee half: at least half of what single changes do is "
-        "foreseen, among rows where the model is not flat (changes hardly move it)."
+        "Of the rows called trusted, how many keep what is promised of them: they foresee at least half of what single "
+        "changes do, and their reasons miss at most half of what groups of columns do. Rows where the model is flat "
+        "(changes hardly move it) count in no other column: there is nothing to foresee. By law B groups take values "
+        "of rows alike in what is kept, which no reasons against all training rows can foretell."
     )
     return _table("Trust", note, lines)
 

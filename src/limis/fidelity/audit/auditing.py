@@ -230,7 +230,7 @@ def judged(
         at_row=figures.at_row(exam, methods),
         coverage=figures.coverage(by_row, methods, groups),
         intervals=figures.intervals(exam, methods),
-        trust=figures.trust(by_row, exam, methods),
+        trust=figures.trust(by_row, exam, methods, groups),
         stability=figures.stability(methods, repeats),
         by_row=by_row,
         facts={

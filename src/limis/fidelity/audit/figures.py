@@ -7,15 +7,16 @@ import pandas as pd
 from scipy.stats import spearmanr
 
 from limis.fidelity.audit.exam import Exam
-from limis.fidelity.audit.methods import Method
+from limis.fidelity.audit.methods import NOTHING, Method
 from limis.fidelity.audit.tally import KEYS
 from limis.fidelity.ground import ANY
 
 DRAWS = 500  # of rows, with replacement, for an interval
 TRUST_RANGE = 200  # the range that trust is about, or the widest below it that the table is long enough for
 FLAT = 0.05  # a model whose answers to changes stay below so many deviations of f is flat there
-FORESIGHT = 0.5
+FORESIGHT, WHY_ERROR = 0.5, 0.5  # what is promised of trusted rows: at least, and at most
 QUINTILES = 5
+TINY = 1e-300
 
 
 def skills(tally: pd.DataFrame, random_state: int = 0) -> pd.DataFrame:
@@ -223,44 +224,71 @@ def _quintiles(bound: np.ndarray) -> dict[str, np.ndarray]:
     return {f"trust quintile {number + 1}": place == number for number in range(QUINTILES)}
 
 
-def trust(tally: pd.DataFrame, exam: Exam, methods: list[Method]) -> pd.DataFrame:
-    """Of the rows called trusted, how many keep the promise, and how many "nothing changes" would have kept.
+def trust(
+    tally: pd.DataFrame, exam: Exam, methods: list[Method], groups: dict[str, np.ndarray] | None = None
+) -> pd.DataFrame:
+    """Of the rows called trusted, how many keep what is promised of them: all, and in groups.
 
-    Kept: the error on changes is within the promised bound; foresight: at least half of what the changes do is
-    foreseen, and where they do hardly anything, no more is invented.
+    Promised: at least half of what changes do is foreseen, and reasons miss at most half of what groups of columns do.
+    Rows where the model is flat are counted apart: there is nothing to foresee.
     """
     kind = str(max([k for k in exam.ground.ranges if k != ANY and int(k) <= TRUST_RANGE], default=ANY, key=int))
-    single = tally[(tally["family"] == "single") & (tally["subset"] == "all") & (tally["kind"] == kind)]
     lines = []
-    for method in methods:
-        if method.trusted is None or method.name == "nothing changes":
-            continue
-        for law, part in single[single["method"] == method.name].groupby("law", sort=False):
-            rows, n = part["row"].to_numpy(), part["questions"].to_numpy()
-            missed, moved = part["missed"].to_numpy(), part["moved"].to_numpy()
-            least = n * (FLAT * exam.output_deviation[rows]) ** 2
-            foresight = 1 - missed / np.maximum(np.maximum(moved, least), 1e-300)
-            trusted, flat = method.trusted[rows], moved < least
-            bound = np.full(method.n, np.inf) if method.bound is None else method.bound
-            lines.append(
-                {
-                    "method": method.name,
-                    "law": law,
-                    "range": kind,
-                    "rows": len(rows),
-                    "flat": _mean(flat),
-                    "trusted": _mean(trusted),
-                    "trusted_keep_bound": _mean((np.sqrt(missed / n) <= bound[rows])[trusted]),
-                    "nothing_keeps_bound": _mean((np.sqrt(moved / n) <= bound[rows])[trusted]),
-                    "trusted_foresee": _mean((foresight >= FORESIGHT)[trusted & ~flat]),
-                    "untrusted_foresee": _mean((foresight >= FORESIGHT)[~trusted & ~flat]),
-                }
-            )
+    judged = [method for method in methods if method.trusted is not None]
+    if all(method.name == NOTHING for method in judged):  # who stands there to be compared with, and nobody else
+        judged = []
+    for method in judged:
+        assert method.trusted is not None
+        for law in dict.fromkeys(tally["law"]):
+            own = tally[(tally["method"] == method.name) & (tally["law"] == law) & (tally["subset"] == "all")]
+            foresight, flat = _foresight(own[(own["family"] == "single") & (own["kind"] == kind)], exam, method.n)
+            missed = _reasons_missed(own[own["family"] == "reasons"], exam, method.n)
+            for sort, chosen in {"all rows": np.ones(method.n, dtype=bool), **(groups or {})}.items():
+                known = np.isfinite(foresight) & chosen[: method.n]
+                moving = known & ~flat
+                called = moving & method.trusted
+                both = called & np.isfinite(missed)
+                lines.append(
+                    {
+                        "method": method.name,
+                        "law": law,
+                        "range": kind,
+                        "sort": sort,
+                        "rows": int(known.sum()),
+                        "flat": _mean(flat[known]),
+                        "trusted": _mean(method.trusted[moving]),
+                        "foresee": _mean(foresight[called] >= FORESIGHT),
+                        "others_foresee": _mean(foresight[moving & ~method.trusted] >= FORESIGHT),
+                        "reasons_hold": _mean(missed[both] <= WHY_ERROR),
+                        "asked_both": int(both.sum()),
+                        "keep_both": int(((foresight >= FORESIGHT) & (missed <= WHY_ERROR))[both].sum()),
+                    }
+                )
     columns = [
-        "method", "law", "range", "rows", "flat", "trusted", "trusted_keep_bound", "nothing_keeps_bound",
-        "trusted_foresee", "untrusted_foresee",
+        "method", "law", "range", "sort", "rows", "flat", "trusted", "foresee", "others_foresee", "reasons_hold",
+        "asked_both", "keep_both",
     ]  # fmt: skip
     return pd.DataFrame(lines, columns=columns)
+
+
+def _foresight(asked: pd.DataFrame, exam: Exam, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """The share of changes that is foreseen, NaN where none were asked about, and where f is flat: (n,) both."""
+    foresight, flat = np.full(n, np.nan), np.zeros(n, dtype=bool)
+    rows, moved = asked["row"].to_numpy(), asked["moved"].to_numpy()
+    least = asked["questions"].to_numpy() * (FLAT * exam.output_deviation[rows]) ** 2
+    foresight[rows] = 1 - asked["missed"].to_numpy() / np.maximum(np.maximum(moved, least), TINY)
+    flat[rows] = moved < least
+    return foresight, flat
+
+
+def _reasons_missed(asked: pd.DataFrame, exam: Exam, n: int) -> np.ndarray:
+    """What reasons miss of what groups do (root mean squares), NaN where none were asked about: (n,)."""
+    found = np.full(n, np.nan)
+    sums = asked.groupby("row")[["missed", "size", "questions"]].sum()
+    rows = sums.index.to_numpy()
+    least = sums["questions"].to_numpy() * (FLAT * exam.output_deviation[rows]) ** 2
+    found[rows] = np.sqrt(sums["missed"] / np.maximum(np.maximum(sums["size"], least), TINY))
+    return found
 
 
 # --- stability --------------------------------------------------------------------------------------------------------

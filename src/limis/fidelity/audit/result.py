@@ -32,7 +32,9 @@ class Audit:
     intervals : DataFrame
         How many single changes lie within the intervals told of them (curves have some).
     trust : DataFrame
-        Of the rows called trusted, how many keep the promise, and how many saying "nothing changes" would have.
+        Of the rows called trusted, how many keep what is promised of them: all, and in sensitive groups. ``flat``
+        rows, where changes hardly move the model, count in no other figure. ``foresee`` at least half of what changes
+        do; ``reasons_hold``: they miss at most half of what groups of columns do; ``keep_both`` of ``asked_both``.
     stability : DataFrame
         How alike reasons are when asked again.
     by_row : DataFrame

@@ -108,20 +108,22 @@ def _on_intervals(audit: Audit, name: str) -> list[tuple[str, bool]]:
 
 
 def _on_trust(audit: Audit, name: str) -> list[tuple[str, bool]]:
-    own = audit.trust[audit.trust["method"] == name]
+    own = audit.trust[(audit.trust["method"] == name) & (audit.trust["sort"] == "all rows")]
     if own.empty or not (own["trusted"] > 0).any():
         return [] if own.empty else [(f"{name} calls no row trusted.", False)]
-    worst = own.iloc[int(own["trusted_foresee"].fillna(2).argmin())]
-    kept = worst["trusted_foresee"]
-    if np.isnan(kept):
+    worst = own.iloc[int(own["foresee"].fillna(2).argmin())]
+    if np.isnan(worst["foresee"]):
         return []
     text = (
-        f"Of the rows that {name} calls trusted ({_percent(worst['trusted'])}), {_percent(kept)} foresee at least half "
-        f"of what changes do, where the model is not flat; its own bound holds there for "
-        f"{_percent(worst['trusted_keep_bound'])}, and would for {_percent(worst['nothing_keeps_bound'])} if it said "
-        f"that nothing changes (law {worst['law']})."
+        f"Of the rows that {name} calls trusted ({_percent(worst['trusted'])}, where the model is not flat), "
+        f"{_percent(worst['foresee'])} foresee at least half of what changes do (law {worst['law']})"
     )
-    return [(text, bool(kept < 0.95))]
+    hold = own["reasons_hold"].dropna()
+    if len(hold):
+        told = own.iloc[int(own["reasons_hold"].fillna(2).argmin())]
+        text += f", and the reasons of {_percent(told['reasons_hold'])} miss at most half of what groups of columns do"
+        text += f" (law {told['law']})"
+    return [(text + ".", bool(worst["foresee"] < 0.95))]
 
 
 def _asked(line: pd.Series) -> str:

@@ -9,11 +9,12 @@ from limis.fidelity.audit.exam import Changes, Exam, Removals
 from limis.fidelity.audit.methods import Method
 
 KEYS = ["law", "family", "kind", "subset", "method"]
-# Sums over a row's questions. missed: Σ(Δf − Δg)²; moved: ΣΔf², or for reasons what the blind answer misses; the same
-# in absolute values and in probabilities; crossed: changes over the threshold, claimed: those that the method says
-# cross, hit: both.
+# Sums over a row's questions. size: ΣΔf²; missed: Σ(Δf − Δg)²; moved: what a blind answer misses, which is ΣΔf² of
+# changes; the same in absolute values and in probabilities; crossed: changes over the threshold, claimed: those that
+# the method says cross, hit: both.
 SUMS = [
-    "questions", "missed", "moved", "missed_abs", "moved_abs", "missed_p", "moved_p", "crossed", "claimed", "hit",
+    "questions", "size", "missed", "moved", "missed_abs", "moved_abs", "missed_p", "moved_p", "crossed", "claimed",
+    "hit",
 ]  # fmt: skip
 
 
@@ -37,6 +38,7 @@ def _changes(exam: Exam, asked: Changes, method: Method) -> list[pd.DataFrame]:
     foreseen = method.foresee(rows, asked.frame[own]) if len(rows) else np.empty(0)
     sums = {
         "questions": np.ones(len(rows)),
+        "size": answers**2,
         "missed": (answers - foreseen) ** 2,
         "moved": answers**2,
         "missed_abs": np.abs(answers - foreseen),
@@ -71,6 +73,7 @@ def _reasons(removed: Removals, method: Method) -> list[pd.DataFrame]:
         return []
     sums = {
         "questions": np.ones(len(rows)),
+        "size": truth**2,
         "missed": (truth - said) ** 2,
         "moved": (truth - blind) ** 2,
         "missed_abs": np.abs(truth - said),
