@@ -18,7 +18,7 @@ from limis.experiments.bench import side_by_side, stages
 from limis.experiments.bench.side_by_side import COMPARISONS
 from limis.training import slopes
 
-SHAP = ("TreeSHAP", "KernelSHAP")
+SHAP = ("TreeSHAP", "TreeSHAP, reference", "KernelSHAP")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -64,6 +64,7 @@ def test_every_method_is_measured(found):
         assert (line["skill"] is None) == (line["method"] in (*SHAP, "LIME, encoded"))
         assert len(line["ms_of_rounds"]) == len(line["alone_ms_of_rounds"]) == bench.QUICK.rounds
         assert line["ms"] == np.median(line["ms_of_rounds"])
+        assert (line["reasons_ms"] is not None) == (line["method"] == "LIMIS curves")
         assert line["alone_ms"] == np.median(line["alone_ms_of_rounds"])
 
 

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.ensemble import RandomForestRegressor
 
 from limis import LimisExplainer
 from limis.check import errors_on_changes
@@ -110,3 +111,17 @@ def test_few_probe_rows_bound_nothing_and_say_so():
     found = LimisExplainer(lambda rows: rows["a"]).fit(frame).explain(frame)
     assert np.isinf(found.fidelity["change_error_bound"]).all()
     assert all("give more probe_rows" in doubts[0] for doubts in found.fidelity["doubts"])
+
+
+def test_trust_is_withheld_where_the_model_remembers_the_rows_it_was_measured_on():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(1600, 3)), columns=list("abc"))
+    noisy = frame["a"] + rng.normal(size=1600)
+    forest = RandomForestRegressor(30, random_state=0).fit(frame[:800], noisy[:800])
+    found = LimisExplainer(forest, n_jobs=1, max_questions=50_000).fit(frame[:800]).explain(frame[1500:])
+    assert found.trust.remembers
+    assert not found.fidelity["trusted"].any()
+    assert all("was not fitted to" in doubts[0] for doubts in found.fidelity["doubts"])
+    assert "remembers" in found.trust.promise
+    new = LimisExplainer(forest, n_jobs=1, max_questions=50_000).fit(frame[:800], probe_rows=frame[800:1500])
+    assert not new.trust_.remembers

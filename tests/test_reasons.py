@@ -194,6 +194,12 @@ def test_a_reference_may_be_a_condition_a_group_rows_or_one_row(found):
     assert same.contributions.abs().max() < 1e-9
 
 
+def test_a_group_may_be_those_whose_value_is_missing(found):
+    for missing in (None, float("nan")):
+        reference = found.against({"income": missing})[0].reference
+        assert reference.n_rows == found.training.frame["income"].isna().sum()
+
+
 def test_columns_that_two_rows_share_are_no_reason(found):
     first = found.frame.iloc[[0]]
     other = first.assign(age=79 if first["age"].iloc[0] < 45 else 19)
@@ -237,6 +243,11 @@ def test_few_rows_have_an_uncertain_mean(found):
         ("height > 3", "no condition"),
         ("age >", "no condition"),
         ("age > 1000", "there are no training rows where age > 1000"),
+        ("age", "neither true nor false"),
+        ("5", "neither true nor false"),
+        ({"sex": ["Female", "Male"]}, "one value of the column"),
+        ({}, "names no column"),
+        (5, "a condition, a group, rows or one row"),
         ({"height": 3}, "'height', which is not a column"),
         ({"sex": "Fish"}, "sex = Fish"),
         ("other outcome", "classifiers"),

@@ -139,6 +139,14 @@ def test_every_class_is_asked_about_at_once():
             return raised / raised.sum(axis=1, keepdims=True)
 
     found = LimisExplainer(Classes(), **OPTIONS).fit(people(300)).explain(people(4, seed=3), reason_queries=60)
+    again = found.unfolded(queries=60)
+    for place, part in enumerate(found.parts):
+        # Each column is one of its own already, so that the same is asked, of all classes together or of one.
+        alone = part.unfolded(queries=60)
+        pd.testing.assert_frame_equal(alone.contributions, part.contributions)
+        pd.testing.assert_frame_equal(again.parts[place].contributions, part.contributions)
+    for part in found.in_groups({"person": ["age", "sex"]}, queries=60).parts:
+        assert part.contribution_errors.notna().all(axis=None)
     for part in found.parts:
         total = part.base_values + part.contributions.sum(axis=1)
         np.testing.assert_allclose(total, part.model_outputs, atol=1e-9)
@@ -150,12 +158,12 @@ def test_every_class_is_asked_about_at_once():
 
 def test_rows_that_are_not_trusted_are_asked_until_they_are(explainer, box, monkeypatch):
     rows = people(30, seed=5)
-    # Half of the rows would do: the others are doubted more than the one in the middle.
-    doubt = explainer.explain(rows).fidelity["why_error"].median()
-    monkeypatch.setattr(
-        explainer, "trust_", replace(explainer.trust_, cutoff=float(np.log(doubt + 0.05) - np.log(0.55)))
-    )
-    before = explainer.explain(rows)
+    known = explainer.explain(rows)
+    for cutoff in np.geomspace(1e-9, 1.0, 200):  # at which some are trusted and others not
+        before = replace(known, trust=replace(explainer.trust_, cutoff=float(cutoff)))
+        if before.fidelity["trusted"].mean() > 0.3:
+            break
+    monkeypatch.setattr(explainer, "trust_", before.trust)
     asked_before = box.asked
     after = explainer.explain(rows, until_trusted=600)
     questions = after.fidelity["questions"]
@@ -184,10 +192,39 @@ def test_of_a_box_of_noise_no_row_becomes_trusted():
     assert not found.fidelity["trusted"].any()
 
 
+def test_what_was_asked_and_mended_stays(explainer, monkeypatch):
+    never = replace(explainer.trust_, cutoff=-np.inf)
+    monkeypatch.setattr(explainer, "trust_", never)
+    once = explainer.explain(people(6, seed=5)).against("all", queries=60).until_trusted(600)
+    assert once.contribution_errors.notna().all(axis=None)
+    twice = once.until_trusted(600)
+    trusted = once.fidelity["trusted"].to_numpy()
+    assert trusted.any()
+    assert twice.fidelity["trusted"].to_numpy()[trusted].all()
+    pd.testing.assert_frame_equal(once.contributions[trusted], twice.contributions[trusted])
+    assert (twice.fidelity["questions"] >= once.fidelity["questions"]).all()
+
+
 def test_what_was_never_seen_stays_a_doubt_and_is_not_asked_about(explainer):
-    strange = people(2, seed=6).assign(age=200)
-    after = explainer.explain(strange, until_trusted=600)
+    strange = people(4, seed=6).assign(age=200)
+    before, after = explainer.explain(strange), explainer.explain(strange, until_trusted=600)
     assert not after.fidelity["trusted"].any()
+    only = before.fidelity["doubts"].str.len() == 1
+    assert (after.fidelity["questions"][only] == 0).all()
+
+
+@pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")  # of shap, as it is imported
+def test_of_no_rows_nothing_is_asked(found):
+    nothing = found[[]]
+    assert len(nothing.until_trusted(600)) == 0
+    assert nothing.to_shap().values.shape == (0, 5)
+
+
+@pytest.mark.parametrize("queries", ["a", 2.5, True, -1, 1e9])
+def test_what_is_no_number_of_questions_is_refused(found, queries):
+    for ask in (found.until_trusted, lambda n: found.against("all", queries=n), lambda n: found.unfolded(queries=n)):
+        with pytest.raises(InputError, match="is a number of questions a row"):
+            ask(queries)
 
 
 def test_until_trusted_is_refused_where_it_cannot_be(explainer):
@@ -219,8 +256,15 @@ def test_groups_of_columns_are_one_reason(found):
 
 
 def test_groups_that_cannot_be_are_refused(found):
-    with pytest.raises(InputError, match="not a column"):
-        found.in_groups({"person": ["age", "height"]})
+    for groups, told in (
+        ({"person": ["age", "height"]}, "not a column"),
+        (["age"], "columns under a name"),
+        ({"person": None}, "a list of columns"),
+        ({"person": []}, "a list of columns"),
+        ({"person": ["age", "age"]}, "named twice"),
+    ):
+        with pytest.raises(InputError, match=told):
+            found.in_groups(groups)
     ridges = LimisExplainer(score, surrogate="ridge", n_jobs=1).fit(people(200)).explain(people(2))
     with pytest.raises(InputError, match="only curves"):
         ridges.in_groups({"person": ["age", "sex"]})

@@ -202,12 +202,12 @@ def test_another_model_than_the_explained_one_is_refused(typed, explainer, tmp_p
 @pytest.mark.parametrize("library", ["xgboost", "lightgbm"])
 def test_a_missing_extra_is_named_unless_the_model_is_given(typed, tmp_path, library, monkeypatch):
     frame, labels = typed
-    before = LimisExplainer(boosted(library, frame, labels), output="probability").fit(frame[:N])
-    before.save(tmp_path / "e.limis")
+    model = boosted(library, frame, labels)
+    LimisExplainer(model, output="probability").fit(frame[:N]).save(tmp_path / "e.limis")
     monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(MissingExtraError, match=library):
         limis.load(tmp_path / "e.limis")
-    assert limis.load(tmp_path / "e.limis", model=lambda rows: before.training_.outputs[: len(rows)]) is not None
+    assert limis.load(tmp_path / "e.limis", model=lambda rows: model.predict_proba(rows)[:, 1]) is not None
 
 
 def test_the_file_holds_only_open_formats_and_its_own_checksums(typed, tmp_path):
@@ -220,3 +220,32 @@ def test_the_file_holds_only_open_formats_and_its_own_checksums(typed, tmp_path)
     assert names == ["manifest.json", "arrays.safetensors", "training.parquet", "labels.parquet", "model.ubj"]
     assert manifest["members"] == digests
     assert (manifest["format"], manifest["version"], manifest["limis"]) == ("limis explainer", 4, limis.__version__)
+
+
+def test_another_model_that_remembers_the_same_rows_is_refused(tmp_path):
+    rows = pd.DataFrame(np.random.default_rng(0).normal(size=(200, 3)).round(6), columns=list("abc"))
+    known = {tuple(row): value for row, value in zip(rows.to_numpy(), rows["a"] ** 2, strict=True)}
+
+    def remembering(otherwise):
+        return lambda asked: np.array([known.get(tuple(row), otherwise) for row in np.asarray(asked)])
+
+    LimisExplainer(remembering(0.0), max_questions=5_000, n_jobs=1).fit(rows).save(tmp_path / "e.limis")
+    limis.load(tmp_path / "e.limis", model=remembering(0.0))
+    with pytest.raises(StoreError, match=r"not the model .* with some columns of the next one"):
+        limis.load(tmp_path / "e.limis", model=remembering(5.0))
+
+
+def test_a_file_is_not_lost_with_a_model_that_fails(tmp_path):
+    down = []
+
+    def served(asked):
+        if down:
+            raise ConnectionError("the server is down")
+        return np.asarray(asked)[:, 0]
+
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    explainer = LimisExplainer(served, max_questions=5_000, n_jobs=1).fit(X)
+    down.append(True)
+    explainer.save(tmp_path / "e.limis")
+    down.clear()
+    assert limis.load(tmp_path / "e.limis", model=served).explain(X[:2]).outputs is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -37,10 +38,16 @@ def references_for(training: TrainingRows, given: Any, outputs: np.ndarray) -> R
     return References.one(_reference(training, given), len(outputs))
 
 
+def check_queries(queries: Any, name: str = "queries") -> None:
+    """Refuse what is no number of questions."""
+    if isinstance(queries, bool) or not isinstance(queries, Integral) or queries < 0:
+        raise InputError(f"{name} is a number of questions a row, 0 or more, not {queries!r}")
+
+
 def check_can_be_asked(training: TrainingRows, outputs: np.ndarray | None) -> None:
     """Refuse questions about reasons where there is no model, or its outputs of the rows are not known."""
     if not training.black_box.can_be_asked:
-        raise InputError("there is no model to ask about reasons; pass it, or leave out queries")
+        raise InputError("there is no model to ask; pass it to LimisExplainer, or to limis.load")
     if outputs is None:
         raise InputError("the model's outputs of the rows are not known, so it cannot be asked about their reasons")
 
@@ -65,6 +72,10 @@ def _reference(training: TrainingRows, given: Any) -> Reference:
         return _group(training, given)
     if isinstance(given, pd.Series):
         given = given.to_frame().T.infer_objects()
+    if np.ndim(given) != 2:
+        raise InputError(
+            f"reference is a condition, a group, rows or one row, not {given!r}; one row of an array is X[[7]]"
+        )
     frame = training.in_training_types(training.table.read(given, "in reference"))
     if len(frame) == 0:
         raise InputError("reference has no rows; at least one is needed to compare with")
@@ -84,23 +95,32 @@ def _of_training(training: TrainingRows, name: str, places: np.ndarray) -> Refer
 
 def _where(training: TrainingRows, condition: str) -> Reference:
     try:
-        chosen = training.frame.reset_index(drop=True).query(condition).index.to_numpy()
+        found = training.frame.reset_index(drop=True).eval(condition)
+        if not (isinstance(found, pd.Series) and pd.api.types.is_bool_dtype(found) and len(found) == len(training)):
+            raise TypeError("it is neither true nor false of each row")
     except Exception as error:  # whatever pandas finds wrong with a condition is the caller's to mend
         raise InputError(
             f"reference={condition!r} is no condition that training rows can be held against ({error}); write one such "
             f'as "age > 40" or "sex == \'Female\'", or "{ALL}", "{OTHER_OUTCOME}" or "{NEAR_THRESHOLD}"'
         ) from error
-    return _some(training, f"training rows where {condition}", chosen)
+    chosen = found.to_numpy(dtype=bool, na_value=False)
+    return _some(training, f"training rows where {condition}", np.flatnonzero(chosen))
 
 
 def _group(training: TrainingRows, group: Mapping[Any, Any]) -> Reference:
+    if not group:
+        raise InputError('reference names no column; write a group such as {"sex": "Female"}')
     chosen = np.ones(len(training), dtype=bool)
     for name, value in group.items():
         if str(name) not in training.frame:
             names = ", ".join(map(str, training.frame.columns))
             raise InputError(f"reference names {name!r}, which is not a column; there are {names}")
         own = training.frame[str(name)]
-        chosen &= (own.isna() if value is None else own == value).to_numpy(dtype=bool, na_value=False)
+        if not pd.api.types.is_scalar(value):
+            raise InputError(
+                f"reference[{name!r}] is one value of the column, not {value!r}; write a condition instead"
+            )
+        chosen &= (own.isna() if pd.isna(value) else own == value).to_numpy(dtype=bool, na_value=False)
     words = ", ".join(f"{name} = {plain(value)}" for name, value in group.items())
     return _some(training, f"training rows with {words}", np.flatnonzero(chosen))
 

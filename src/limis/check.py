@@ -29,12 +29,17 @@ class Expected:
     foresight: np.ndarray  # share of what changes do that is foreseen
     why_error: np.ndarray  # what reasons miss, of what groups of columns do
     enough: np.ndarray  # bool: far enough above what is promised
+    withheld: str = ""  # why none is trusted, where that is so whatever is expected
+    asked: np.ndarray | None = None  # bool: known by asking about the very row
 
 
 @dataclass
-class Measured(Expected):
+class Measured:
     """The same as it was found out by questions about the rows themselves; NaN for those that were not asked about."""
 
+    foresight: np.ndarray
+    why_error: np.ndarray
+    enough: np.ndarray
     questions: np.ndarray  # (rows,)
 
     @classmethod
@@ -56,11 +61,13 @@ class Measured(Expected):
         """What was found out, and what is expected where nothing was."""
         asked = self.questions > 0
         if expected is None:
-            return self
+            return Expected(self.foresight, self.why_error, self.enough, asked=asked)
         return Expected(
             np.where(asked, self.foresight, expected.foresight),
             np.where(asked, self.why_error, expected.why_error),
             np.where(asked, self.enough, expected.enough),
+            expected.withheld,
+            asked,
         )
 
 
@@ -220,7 +227,7 @@ def fidelity_frame(
     else:
         _add_bounds(doubts, fits.empty, bounds, tolerance)
     _add_out_of_range(table, values, doubts)
-    columns["trusted"] = np.array([not found for found in doubts])
+    columns["trusted"] = np.array([not found for found in doubts], dtype=bool)
     columns["doubts"] = np.empty(len(doubts), dtype=object)
     columns["doubts"][:] = doubts
     # Named afterwards, by names that pandas knows: for one row, learning them takes as long as all the rest.
@@ -244,9 +251,14 @@ def _add_expected(doubts: list[list[str]], expected: Expected | None, *, was_ask
                 else "how good explanations are was not measured"
             )
         elif not expected.enough[row]:
+            asked = expected.asked is not None and bool(expected.asked[row])
+            if expected.withheld and not asked:
+                found.append(expected.withheld)
+                continue
             foreseen, missed = max(0.0, float(expected.foresight[row])), float(expected.why_error[row])
+            how = "found" if asked else "expected"
             found.append(
-                f"expected to foresee {foreseen:.0%} of what changes do, and to miss {missed:.0%} of what groups of "
+                f"{how} to foresee {foreseen:.0%} of what changes do, and to miss {missed:.0%} of what groups of "
                 "columns do: too near the worst that is promised, or beyond it"
             )
 

@@ -10,8 +10,8 @@ from typing import Any, cast, overload
 import numpy as np
 import pandas as pd
 
-from limis.against import check_can_be_asked, references_for
-from limis.curves.asked_reasons import AskedReasons, ask_reasons
+from limis.against import check_can_be_asked, check_queries, references_for
+from limis.curves.asked_reasons import ask_reasons
 from limis.curves.model import CurveFits
 from limis.errors import InputError
 from limis.explanation import DrawsItself, Explanation, Explanations
@@ -57,19 +57,32 @@ class ClassExplanations(DrawsItself):
             raise InputError('only curves have reasons that start from a reference; fit with surrogate="curves"')
         known = np.column_stack([part.local_predictions for part in self.parts])
         found = references_for(training, reference, known)
-        references = [found.of_class(place) for place in range(len(self.parts))]
-        asked: list[AskedReasons | None] = [None] * len(self.parts)
-        if queries:
-            check_can_be_asked(training, self.parts[0].outputs)
-            fits = [cast(CurveFits, part.fits) for part in self.parts]
-            units = self.parts[0].units
-            asked = [*ask_reasons(training, self.parts[0].frame, fits, units, known, references, queries)]
-        parts = zip(self.parts, references, asked, strict=True)
-        return replace(self, parts=[replace(part, references=own, asked=more) for part, own, more in parts])
+        parts = [
+            replace(part, references=found.of_class(place), kind="curves", asked=None, measured=None)
+            for place, part in enumerate(self.parts)
+        ]
+        return self._with_answers(parts, queries)
 
-    def in_groups(self, groups: Mapping[str, Sequence[str]]) -> ClassExplanations:
+    def in_groups(self, groups: Mapping[str, Sequence[str]], *, queries: int = 0) -> ClassExplanations:
         """The same explanations, with some columns together as one reason: as `Explanations.in_groups`."""
-        return replace(self, parts=[part.in_groups(groups) for part in self.parts])
+        return self._with_answers([part.in_groups(groups) for part in self.parts], queries)
+
+    def unfolded(self, *, queries: int = 0) -> ClassExplanations:
+        """The same explanations, with each column as a reason of its own: as `Explanations.unfolded`."""
+        return self._with_answers([part.unfolded() for part in self.parts], queries)
+
+    def _with_answers(self, parts: list[Explanations], queries: int) -> ClassExplanations:
+        """The same with the black box asked so often about each row's reasons, once for all classes."""
+        check_queries(queries)
+        if queries:
+            assert self.whole is not None
+            check_can_be_asked(self.whole, parts[0].outputs)
+            fits, references = [cast(CurveFits, part.fits) for part in parts], [part.references for part in parts]
+            known = np.column_stack([part.local_predictions for part in parts])
+            own = [one for one in references if one is not None]
+            asked = ask_reasons(self.whole, parts[0].frame, fits, parts[0].units, known, own, queries)
+            parts = [replace(part, asked=more) for part, more in zip(parts, asked, strict=True)]
+        return replace(self, parts=parts)
 
     @property
     def index(self) -> pd.Index:

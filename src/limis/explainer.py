@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from functools import partial
 from numbers import Integral, Real
 from os import PathLike
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,7 @@ from sklearn.utils import Tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from limis.against import ALL, everybody
+from limis.against import ALL, check_queries, everybody
 from limis.answers import AnswerFolder
 from limis.any_surrogate import check_regressor
 from limis.blackbox import BlackBox, Output
@@ -31,7 +31,7 @@ from limis.curves.asking import ask_curves
 from limis.curves.model import CurveFits, CurveModel
 from limis.curves.questions import MAX_QUESTIONS
 from limis.errors import InputError
-from limis.explanation import Explanations
+from limis.explanation import Explanations, Kind
 from limis.fidelity.ground import RANGES
 from limis.fidelity.units import find_units
 from limis.given import at_most, checked_weight
@@ -617,6 +617,7 @@ class LimisExplainer(BaseEstimator):
         outputs: Any = None,
         queries: int = 0,
         reference: Any = "all",
+        reasons: Kind = "curves",
         reason_queries: int = 0,
         until_trusted: int = 0,
     ) -> Any:
@@ -642,6 +643,10 @@ class LimisExplainer(BaseEstimator):
             ({"sex": "Female"}); "other outcome", those that are predicted otherwise; "near threshold"; rows of your
             own, which the model is asked about; or one row ("why her and not him"). ``found.against(reference)`` gives
             the reasons from another one. For curves.
+        reasons : {"curves", "shapley"}, default="curves"
+            "curves": what was learned at fit says, with nothing asked. "shapley": Shapley values of the model itself,
+            exact, where it is an ensemble of trees that the shap package can read; they have no pairs. Both are
+            interventional, and differ by what was not learned of the model. For curves.
         reason_queries : int, default=0
             How many questions about each row's reasons the black box may be asked besides: on walks that lead from the
             row to reference rows, one column after another. Reasons are then unbiased, whatever was learned at fit, and
@@ -658,13 +663,7 @@ class LimisExplainer(BaseEstimator):
         has_curves = isinstance(self.local_model_, CurveModel)
         if not has_curves and not (isinstance(reference, str) and reference == ALL):
             raise InputError('reference is for curves, whose reasons start from it; use surrogate="curves"')
-        if (reason_queries or until_trusted) and not has_curves:
-            name = "reason_queries" if reason_queries else "until_trusted"
-            raise InputError(f'{name} are questions for curves; use surrogate="curves", or queries for ridges')
-        if until_trusted and (queries or reason_queries):
-            raise InputError("until_trusted spends questions where they are needed; leave out the other queries")
-        if until_trusted and self.by_class_:
-            raise InputError("until_trusted is for one output; pass a function that gives one class's probability")
+        self._check_reasons(reasons, queries, reason_queries, until_trusted)
         training = self.training_
         frame = training.table.read(X)
         values = training.table.values(frame)
@@ -695,6 +694,8 @@ class LimisExplainer(BaseEstimator):
         )
         if has_curves:
             found = found.against(reference, queries=int(reason_queries))
+        if reasons == "shapley":
+            return found.as_shapley()
         return found.until_trusted(int(until_trusted), show=bool(self.verbose)) if until_trusted else found
 
     def _informed(
@@ -965,9 +966,26 @@ class LimisExplainer(BaseEstimator):
             return float(1 - ((said - expected) ** 2).sum() / ((said - said.mean(axis=0)) ** 2).sum())
         return nse(found.model_outputs.to_numpy(), found.fits.predictions())
 
+    def _check_reasons(self, reasons: Any, queries: int, reason_queries: int, until_trusted: int) -> None:
+        """Refuse kinds of reasons, and questions about them, that go with nothing else that was asked for."""
+        has_curves = isinstance(self.local_model_, CurveModel)
+        if (reason_queries or until_trusted) and not has_curves:
+            name = "reason_queries" if reason_queries else "until_trusted"
+            raise InputError(f'{name} are questions for curves; use surrogate="curves", or queries for ridges')
+        if reasons not in get_args(Kind):
+            raise InputError(f'reasons are "curves" or "shapley", not {reasons!r}')
+        if reasons == "shapley" and (not has_curves or self.by_class_ or reason_queries or until_trusted):
+            raise InputError(
+                'reasons="shapley" are of curves and of one output, and exact: leave out reason_queries and '
+                "until_trusted, or the reasons"
+            )
+        if until_trusted and (queries or reason_queries):
+            raise InputError("until_trusted spends questions where they are needed; leave out the other queries")
+        if until_trusted and self.by_class_:
+            raise InputError("until_trusted is for one output; pass a function that gives one class's probability")
+
     def _check_queries(self, queries: Any, name: str = "queries") -> None:
-        if isinstance(queries, bool) or not isinstance(queries, Integral) or queries < 0:
-            raise InputError(f"{name} is a number of questions a row, 0 or more, not {queries!r}")
+        check_queries(queries, name)
         if queries == 0:
             return
         if not self.training_.black_box.can_be_asked:

@@ -6,20 +6,21 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, cast, overload
+from typing import Any, Literal, cast, overload
 
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
 from limis import local_view, whole
-from limis.against import check_can_be_asked, references_for
+from limis.against import check_can_be_asked, check_queries, references_for
 from limis.check import ChangeBound, Expected, Measured, fidelity_frame
 from limis.curves.asked_reasons import AskedReasons, ask_reasons
 from limis.curves.model import CurveFits
-from limis.curves.reasons import Reasons, reasons_of
+from limis.curves.reasons import Reasons, given_reasons, reasons_of
 from limis.curves.view import curve_frame
 from limis.errors import InputError, require
+from limis.exact_shapley import exact_values
 from limis.fidelity.units import Units, find_units
 from limis.local_view import Reason
 from limis.metrics import skill_on_changes
@@ -33,6 +34,7 @@ from limis.trust import Trust
 from limis.until_trusted import ask_until_trusted
 from limis.walk import LocalFits
 
+Kind = Literal["curves", "shapley"]
 REST = "rest"
 LEAST_PAIR = 0.005  # of the outputs' standard deviation: pairs that do less are not told
 
@@ -87,6 +89,7 @@ class Explanations(DrawsItself):
     trust: Trust | None = None  # which of them may be trusted; of curves, where enough rows measured them
     asked: AskedReasons | None = None  # what the black box was asked about reasons from this reference
     measured: Measured | None = None  # what is known by asking about the very rows, of those that were not trusted
+    kind: Kind = "curves"  # of reasons
     groups: Units | None = None  # what counts as one reason; of curves, where it is not what the curves are of
     _by_row: dict[int, Reasons] = field(default_factory=dict, init=False, repr=False)
 
@@ -115,6 +118,7 @@ class Explanations(DrawsItself):
                 self.trust,
                 None if self.asked is None else self.asked.part(chosen),
                 None if self.measured is None else self.measured.part(chosen),
+                self.kind,
                 self.groups,
             )
         if not -len(self) <= key < len(self):
@@ -175,6 +179,20 @@ class Explanations(DrawsItself):
         references = references_for(self.training, reference, self.local_predictions.to_numpy())
         return _with_answers(replace(self, references=references, asked=None, measured=None), queries)
 
+    def as_shapley(self) -> Explanations:
+        """The same explanations, with Shapley values of the model itself as reasons, exact: of trees that can be read.
+
+        Against the rows that stand for the reference, as the default is; they have no pairs. Needs shap.
+        """
+        self._need_units()
+        if self.groups is not None:
+            raise InputError("exact Shapley values are of single columns; leave out in_groups, or unfold")
+        if not self.training.black_box.can_be_asked:
+            raise InputError("there is no model to read; pass it to LimisExplainer, or to limis.load")
+        exact = replace(self, kind="shapley", asked=None, measured=None)
+        _ = exact.all_reasons  # says at once where the model cannot be read
+        return exact
+
     def in_groups(self, groups: Mapping[str, Sequence[str]], *, queries: int = 0) -> Explanations:
         """The same explanations, with some columns together as one reason: ``{"money": ["income", "savings"]}``.
 
@@ -184,7 +202,7 @@ class Explanations(DrawsItself):
         self._need_units()
         training = self.training
         units = find_units(training.table, training.values, groups)
-        return _with_answers(replace(self, groups=units, asked=None, measured=None), queries)
+        return _with_answers(replace(self, groups=units, kind="curves", asked=None, measured=None), queries)
 
     def unfolded(self, *, queries: int = 0) -> Explanations:
         """The same explanations, with each column as a reason of its own, though some determine one another."""
@@ -213,7 +231,20 @@ class Explanations(DrawsItself):
         """What each unit of columns adds in each row, and the leading pairs; of curves."""
         assert isinstance(self.fits, CurveFits)
         assert self.references is not None
+        if self.kind == "shapley":
+            return self._exact_reasons()
         return reasons_of(self.fits, self.references, self.local_predictions.to_numpy(), self.units, self.asked)
+
+    def _exact_reasons(self) -> Reasons:
+        """Exact Shapley values of the model's own trees; columns of one unit are added up."""
+        assert self.references is not None
+        by_column = np.empty((len(self), len(self.training.table.columns)))
+        known = self.local_predictions.to_numpy()
+        for place, reference in enumerate(self.references.kinds):
+            mine = np.flatnonzero(self.references.of_row == place)
+            if len(mine):
+                by_column[mine] = exact_values(self.training, self.frame.iloc[mine], known[mine], reference)
+        return given_reasons(self.units, self.references, by_column, known)
 
     def reasons_at(self, row: int) -> tuple[Reasons, int]:
         """Those of one row, and its place in them: of one alone, unless they were worked out for all."""
@@ -266,7 +297,10 @@ class Explanations(DrawsItself):
     def rest_name(self) -> str:
         """The name of the last contribution, which is no column's."""
         names = self.training.table.names if self.groups is None else self.groups.names
-        return REST if REST not in names else f"the {REST}"
+        name = REST
+        while name in names:
+            name = f"the {name}"
+        return name
 
     @property
     def column_contributions(self) -> pd.DataFrame:
@@ -402,10 +436,13 @@ class Explanations(DrawsItself):
         remains a doubt whatever is asked.
         """
         self._need_units()
+        check_queries(queries, "until_trusted")
         check_can_be_asked(self.training, self.outputs)
         assert isinstance(self.fits, CurveFits)
         assert self.references is not None
-        doubts = self.fidelity["doubts"].str.len().to_numpy()
+        # Questions help where it is the quality that is doubted, and nothing else: not where a value was never seen.
+        expected, doubts = self._expected(), self.fidelity["doubts"].str.len().to_numpy(dtype=np.int64)
+        enough = np.zeros(len(self), dtype=bool) if expected is None else expected.enough
         mended = ask_until_trusted(
             self.training,
             self.frame,
@@ -413,11 +450,12 @@ class Explanations(DrawsItself):
             self.units,
             self.local_predictions.to_numpy(),
             self.references,
-            np.flatnonzero(~self.fidelity["trusted"].to_numpy() & (doubts == 1)),
+            np.flatnonzero(~enough & (doubts == 1)),
             queries,
+            before=(self.asked, self.measured),
             show=show,
         )
-        return replace(self, fits=mended.fits, asked=mended.asked, measured=mended.measured)
+        return replace(self, fits=mended.fits, kind="curves", asked=mended.asked, measured=mended.measured)
 
     @cached_property
     def status(self) -> pd.DataFrame:
@@ -477,7 +515,9 @@ class Explanations(DrawsItself):
         Numbers are numbers; levels of categories are their codes, and in words in ``display_data``.
         """
         shap = require("shap", "peers")
-        words = np.array([list(one.values.values()) for one in self], dtype=object).reshape(len(self), -1)
+        words = np.array([list(one.values.values()) for one in self], dtype=object).reshape(
+            len(self), len(self.training.table.columns)
+        )
         data = np.where(self.training.table.is_category & (self.values < 0), np.nan, self.values)
         names, contributions = [*map(str, self.contributions.columns)], self.contributions
         if self.groups is not None:
@@ -500,6 +540,7 @@ class Explanations(DrawsItself):
 
 def _with_answers(found: Explanations, queries: int) -> Explanations:
     """The same with the black box asked so often about each row's reasons."""
+    check_queries(queries)
     if not queries:
         return found
     check_can_be_asked(found.training, found.outputs)

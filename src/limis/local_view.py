@@ -11,6 +11,7 @@ import pandas as pd
 from limis.columns import MISSING
 from limis.curves.model import CurveFits
 from limis.curves.view import curve_dicts
+from limis.reference import EVERYBODY
 from limis.rows import TrainingRows
 from limis.table import Table
 from limis.walk import LocalFits
@@ -44,8 +45,14 @@ def promise_words(one: Explanation) -> str:
     foresight, missed = max(0.0, float(fidelity["foresight"])), float(fidelity["why_error"])
     return (
         f"it is expected to foresee {foresight:.0%} of what changes of a value do, and its reasons to miss "
-        f"{missed:.0%} of what groups of columns do. {trust.promise}"
+        f"{missed:.0%} of what groups of columns do. {trust.promise}{_measured_against(one)}"
     )
+
+
+def _measured_against(one: Explanation) -> str:
+    """What is promised of reasons was measured of those that one is given unless one asks for others."""
+    others = one.all.groups is not None or one.all.kind != "curves" or one.reference.name != EVERYBODY
+    return " What is promised of reasons was measured against all training rows, column by column." if others else ""
 
 
 def words(table: Table, frame: pd.DataFrame, row: int) -> dict[str, str]:

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, cast
 
 import numpy as np
+from scipy.special import ndtr
 from scipy.stats import beta
 from sklearn.linear_model import Ridge
 
@@ -30,6 +31,12 @@ FLAT = (
     0.05  # of the outputs' deviation: where changes do less, nothing matters, and foreseeing little of it is no fault
 )
 MOST_BROKEN, CONFIDENCE = 0.05, 0.9  # of trusted rows may break a promise, and how sure that is to be
+REMEMBERED, LITTLE = 0.9, 0.02  # of mean squares, and of the outputs' deviation: a smaller error is no memory
+CAPPED, RESAMPLED, SURE = 0.95, 400, 0.95
+REMEMBERS = (
+    "the model remembers the rows that explanations were measured on, which tells nothing of others; give probe_rows "
+    "that it was not fitted to"
+)
 FEWEST, FOLDS = 60, 5  # rows to learn from, in so many parts
 TINY, SOFT = 1e-3, 0.05  # added before logarithms: of signs, and of what is measured
 GROUPS_AT_ONCE = 500
@@ -45,11 +52,15 @@ class Trust:
     spread: list[float]
     foresight: list[float]  # coefficients, and last an intercept, of log(1 − foresight)
     why: list[float]  # the same of log(what reasons miss)
-    cutoff: float  # log of how far either may be from its promise
+    uncertain: list[float]  # standard deviations of what both leave unexplained
+    cutoff: float  # of the chance that either promise is broken
     measured_on: int
     trusted: int  # of the calibration rows
     broken: int  # of those
     usual_error: float  # at the row, where it is not known
+    # How far the model is from what is expected a step away from the rows measured, against these rows themselves, at
+    # most. A model that remembers the very rows is nearer to it one step away.
+    beside: float = 1.0
 
     @classmethod
     def learn(
@@ -70,22 +81,27 @@ class Trust:
         middle, spread = signs.mean(axis=0), np.maximum(signs.std(axis=0), 1e-9)
         inputs = (signs - middle) / spread
         targets = np.log(np.maximum(1 - foresight, 0.0) + SOFT), np.log(missed + SOFT)
+        # Each row is doubted by what was learned from the others.
+        own, why = (_from_others(inputs, target) for target in targets)
+        uncertain = [float(np.std(target - said)) for target, said in zip(targets, (own, why), strict=True)]
         made = cls(
             unit,
             middle.tolist(),
             spread.tolist(),
             foresight=_line(inputs, targets[0]),
             why=_line(inputs, targets[1]),
+            uncertain=uncertain,
             cutoff=-np.inf,
             measured_on=len(known),
             trusted=0,
             broken=0,
             usual_error=float(np.median(np.exp(signs[:, 4])) * unit),
+            beside=_beside(parts, unit, rng),
         )
-        # Each row is doubted by what was learned from the others.
-        own, why = (_from_others(inputs, target) for target in targets)
+        if made.remembers:
+            return made
         broken = ~flat & ((foresight < FORESIGHT) | (missed > WHY_ERROR))
-        made._choose_cutoff(_worse(own, why), broken, flat)
+        made._choose_cutoff(made._doubt(own, why), broken, flat)
         return made
 
     def _choose_cutoff(self, doubt: np.ndarray, broken: np.ndarray, flat: np.ndarray) -> None:
@@ -101,7 +117,8 @@ class Trust:
     def expect(self, fits: CurveFits, outputs: np.ndarray | None) -> Expected:
         """How good explanations will be, and which of them are trusted; outputs are the rows', where known."""
         own, why = self._expected(signs_of(fits, outputs, self.unit, self.usual_error))
-        return Expected(1 + SOFT - np.exp(own), np.exp(why) - SOFT, _worse(own, why) <= self.cutoff)
+        enough, withheld = self._doubt(own, why) <= self.cutoff, REMEMBERS if self.remembers else ""
+        return Expected(1 + SOFT - np.exp(own), np.exp(why) - SOFT, enough, withheld)
 
     def _expected(self, signs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         terms = _terms((signs - self.middle) / self.spread)
@@ -109,9 +126,22 @@ class Trust:
         own, why = ((terms * line[:-1]).sum(axis=1) + line[-1] for line in map(np.array, (self.foresight, self.why)))
         return own, why
 
+    def _doubt(self, own: np.ndarray, why: np.ndarray) -> np.ndarray:
+        """How likely rows are to break either promise, at most: (rows,)."""
+        limits = np.log(1 - FORESIGHT + SOFT), np.log(WHY_ERROR + SOFT)
+        both = zip((own, why), limits, self.uncertain, strict=True)
+        return sum((ndtr((said - limit) / (spread + TINY)) for said, limit, spread in both), np.zeros(len(own)))
+
+    @property
+    def remembers(self) -> bool:
+        """Whether the model remembers the rows that were measured, so that they tell nothing of others."""
+        return self.beside < REMEMBERED
+
     @property
     def promise(self) -> str:
         """What holds for those trusted, in words."""
+        if self.remembers:
+            return REMEMBERS[0].upper() + REMEMBERS[1:] + "."
         if not self.trusted:
             return f"Of {self.measured_on:,} rows measured none could be told apart as good enough."
         return (
@@ -127,15 +157,10 @@ class Trust:
     def from_dict(cls, data: dict[str, Any]) -> Trust:
         """The inverse of `to_dict`."""
         found = cls(**{**data, "cutoff": -np.inf if data["cutoff"] is None else float(data["cutoff"])})
-        n_terms = 2 * N_SIGNS + 1
-        if {len(found.middle), len(found.spread)} != {N_SIGNS} or {len(found.foresight), len(found.why)} != {n_terms}:
+        wanted = [N_SIGNS, N_SIGNS, 2 * N_SIGNS + 1, 2 * N_SIGNS + 1, 2]
+        if [len(held) for held in (found.middle, found.spread, found.foresight, found.why, found.uncertain)] != wanted:
             raise ValueError("what is known of trust is not whole")
         return found
-
-
-def _worse(own: np.ndarray, why: np.ndarray) -> np.ndarray:
-    """How far rows are from keeping both promises, by the one that they are nearer to breaking."""
-    return np.maximum(own - np.log(1 - FORESIGHT + SOFT), why - np.log(WHY_ERROR + SOFT))
 
 
 def _from_others(inputs: np.ndarray, target: np.ndarray) -> np.ndarray:
@@ -167,6 +192,31 @@ def signs_of(fits: CurveFits, outputs: np.ndarray | None, unit: float, usual_err
     reach = np.sqrt((fits.curves(np.arange(len(expected))) ** 2).mean(axis=1))
     more = [np.log(held / unit + TINY) for held in (error, np.abs(apart), reach)]
     return np.column_stack([known_signs(fits, unit), *more])
+
+
+def _beside(parts: Sequence[tuple[CurveFits, MeasuringRows]], unit: float, rng: np.random.Generator) -> float:
+    """Upper limit of how much the taught model misses one near step away from rows, against that at the rows.
+
+    Mean squares, of which few rows cannot carry most.
+    """
+    at_rows, a_step_away = [], []
+    for fits, rows in parts:
+        taught, near = fits.ground.taught, next(iter(rows.by_range.values()), None)
+        if near is None or near.asked is None:
+            continue
+        known, place = rows.rows.outputs, near.asked.rows
+        counts = np.bincount(place, minlength=len(known))
+        missed = (known[place] + near.asked.changes - taught.predict(near.asked.values)) ** 2
+        stepped = counts > 0
+        a_step_away.append(np.bincount(place, missed, len(known))[stepped] / counts[stepped])
+        at_rows.append((known - taught.predict(fits.values))[stepped] ** 2)
+    own, away = np.concatenate([[], *at_rows]), np.concatenate([[], *a_step_away])
+    if len(own) < FEWEST or own.mean() <= (LITTLE * unit) ** 2:
+        return 1.0
+    most = np.quantile(np.concatenate([own, away]), CAPPED)
+    own, away = np.minimum(own, most), np.minimum(away, most)
+    again = rng.integers(len(own), size=(RESAMPLED, len(own)))
+    return float(np.quantile(away[again].mean(axis=1) / np.maximum(own[again].mean(axis=1), TINY**4 * unit**2), SURE))
 
 
 def _measured(

@@ -75,9 +75,13 @@ def ask_until_trusted(
     rows: np.ndarray,
     most: int,
     *,
+    before: tuple[AskedReasons | None, Measured | None] = (None, None),
     show: bool = False,
 ) -> Mended:
-    """Ask about some of the rows, at most so often about each; the others stay as they are."""
+    """Ask about some of the rows, at most so often about each; the others stay as they are.
+
+    before : what was asked about reasons, and measured, already.
+    """
     fewest = fewest_until_trusted(len(units))
     if most < fewest:
         raise InputError(
@@ -85,7 +89,9 @@ def ask_until_trusted(
             f"{len(units)} columns, or groups of them, {fewest:,} are the fewest"
         )
     n = len(fits.values)
-    answers, asked, measured = fits.answers.copy(), AskedReasons.empty(n, len(units)), Measured.none(n)
+    every, answers = np.arange(n), fits.answers.copy()
+    asked = AskedReasons.empty(n, len(units)) if before[0] is None else before[0].part(every)
+    measured = Measured.none(n) if before[1] is None else before[1].part(every)
     ground = Ground.of(training.table, units, fits.values, training.values, np.random.default_rng(SEED))
     with progress(len(rows), "asking", enabled=show) as bar:
         for row in rows.tolist():
@@ -100,7 +106,8 @@ def ask_until_trusted(
             around = replace(ground, values=fits.values[own])
             one = _Row(training, part, informed, float(known[0]), theirs.kinds[0], reasons, around)
             found, questions = _measure(one, most - 2 * int(MENDING * most))
-            measured.put(row, found, informed.answers[0].n_questions + int(more.questions[0]) + questions)
+            questions += informed.answers[0].n_questions + int(more.questions[0])
+            measured.put(row, found, int(measured.questions[row]) + questions)
             bar.update(1)
     return Mended(replace(fits, answers=answers), asked, measured)
 

@@ -171,7 +171,7 @@ def ask_reasons(
             every, one = ask_moved(training, frame.iloc[block], moves, kind.frame)
             moved = moved_values(own[0].values, kind.values, moves)
             for part, fits in enumerate(own):
-                said = one if every is None else every[:, part]
+                said = one if every is None or len(parts) == 1 else every[:, part]
                 missed = said - fits.ground.taught.predict(moved)
                 own_kind = references[part].kinds[place]
                 found[part].put(block, asked_reasons(walks, fits, n_units, outputs[block, part], own_kind, missed))

@@ -87,6 +87,18 @@ def reasons_of(
     return Reasons(base, found, pairs, together, rest, merged.shares, merged.units, errors)
 
 
+def given_reasons(units: Units, references: References, by_column: np.ndarray, outputs: np.ndarray) -> Reasons:
+    """Reasons of another origin, a number a column, without pairs; the rest leads to the outputs."""
+    n = len(by_column)
+    found = np.stack([by_column[:, members].sum(axis=1) for members in units.members], axis=1)
+    rest = outputs - references.means
+    for unit in range(len(units)):
+        rest = rest - found[:, unit]
+    none = np.zeros((n, MOST_PAIRS))
+    pairs, shares = np.zeros((n, MOST_PAIRS, 2), dtype=np.int64), np.full(len(units), 1 / len(units))
+    return Reasons(references.means, found, pairs, none, rest, shares, units)
+
+
 @dataclass
 class Merged:
     """Reasons' units, and what is known of them from that of the surrogates' own."""

@@ -26,6 +26,7 @@ from limis.metrics import skill_on_changes
 from limis.peers import GlobalModel, Lime, Maple, Silo
 from limis.peers.global_models import GlobalTree
 from limis.peers.shap import ORDERS, permutation_shap
+from limis.peers.shapley_games import Estimator, Index, games, pair_values, shapley_values
 from limis.peers.silo import grow
 from limis.perturb import Moves, moved_frame
 from limis.training.curves import MOST_PROBES, CurveOptions, best_reliance_for, fit_curves, try_weights, weighed_by
@@ -45,8 +46,19 @@ SPEAKERS = {
     "random": "random rows",
     "none": "no rows",
 }
+BARS, UNTIL = "limis, curves, bars alone", "limis, curves, until trusted"
+UNTIL_QUESTIONS = 2_000
+BUDGETS, GAME_ROWS = (20, 200), 40  # questions for each column, and rows, where reasons are asked about
+ESTIMATORS: dict[Estimator, str] = {
+    "permutation": "permutation SHAP",
+    "kernel": "KernelSHAP",
+    "regression-msr": "RegressionMSR",
+    "proxy": "ProxySHAP",
+}
+PAIR_GROUPS, PAIR_ROWS = 2_000, 20
+PAIR_INDICES: dict[str, Index] = {"FSII, 2,000 groups": "FSII", "k-SII, 2,000 groups": "k-SII"}
 CEILING, SHAP = "booster (unreadable)", "SHAP"
-GLOBAL = "global models, ceiling"
+GLOBAL, GAMES, PAIR_GAMES = "global models, ceiling", "Shapley values by questions", "values of pairs by groups"
 ALPHAS = (0.001, 1.0)
 CHOOSING = 50  # probe rows that peers are chosen on
 LIME_ROWS = 50
@@ -72,10 +84,63 @@ def limis_tree(problem: AuditProblem) -> Iterator[Explained]:
 
 
 def limis_curves(problem: AuditProblem) -> Iterator[Explained]:
-    """Response curves, the default; with 200 questions about each row, 20 for each of its columns, or one a value."""
+    """Response curves, the default, and their reasons without pairs."""
     explainer, rows = _fitted(problem, surrogate="curves"), problem.exam.frame
     moved = jittered(rows, problem.exam.ground.table, problem.problem.train)
-    yield CURVES, explainer.explain(rows), {"jitter": explainer.explain(moved)}
+    found = explainer.explain(rows)
+    yield CURVES, found, {"jitter": explainer.explain(moved)}
+    if not explainer.by_class_:
+        yield BARS, _bars(found), {}
+
+
+def _bars(found: Explanations) -> pd.DataFrame:
+    """What columns add, alone: each has its share of the rest too, the first of a unit that of all."""
+    reasons, names = found.all_reasons, found.training.table.names
+    bars = reasons.units + reasons.rest[:, None] * reasons.shares
+    first = {names[members[0]]: bars[:, unit] for unit, members in enumerate(found.units.members)}
+    return pd.DataFrame({name: first.get(name, 0.0) for name in names}, index=found.index)
+
+
+def reasons_asked(problem: AuditProblem) -> Iterator[Explained]:
+    """Reasons by the black box's answers, and explanations that were asked about until they are trusted."""
+    found = _fitted(problem, surrogate="curves").explain(_asked_for_reasons(problem))
+    few, n_columns = found[:GAME_ROWS], len(found.training.table.columns)
+    for times in _budgets(problem):
+        yield reasons_by(times), few.against("all", queries=times * n_columns), {}
+    yield UNTIL, found.until_trusted(UNTIL_QUESTIONS), {}
+
+
+def shapley_games(problem: AuditProblem) -> Iterator[Explained]:
+    """Shapley values as others estimate them by as many questions."""
+    rows, training = _asked_for_reasons(problem).iloc[:GAME_ROWS], _plain(problem).training_
+    outputs, names = problem.exam.outputs[: len(rows)], training.table.names
+    for times in _budgets(problem):
+        for estimator in ESTIMATORS:
+            played = games(training, rows, outputs, problem.reference)
+            values = [shapley_values(one, times * len(names), estimator) for one in played]
+            yield by_estimator(estimator, times), pd.DataFrame(np.array(values), rows.index, names), {}
+
+
+def values_of_pairs(problem: AuditProblem) -> Iterator[Explained]:
+    """Values of columns and pairs by shapiq, each group of columns averaged over all reference rows."""
+    rows, training = _asked_for_reasons(problem).iloc[:PAIR_ROWS], _plain(problem).training_
+    outputs = problem.exam.outputs[: len(rows)]
+    if problem.exam.ground.values.shape[1] > WIDE or problem.problem.box.startswith("RF"):
+        return  # more pairs than groups, and answers that take too long
+    groups = 60 if problem.problem.quick else PAIR_GROUPS
+    for name, index in PAIR_INDICES.items():
+        played = games(training, rows, outputs, problem.reference, averaged=True)
+        yield name, [pair_values(one, groups, index) for one in played], {}
+
+
+def _budgets(problem: AuditProblem) -> tuple[int, ...]:
+    """Questions for each column; of wide tables the fewer alone."""
+    return BUDGETS[:1] if problem.exam.ground.values.shape[1] > WIDE else BUDGETS
+
+
+def curves_asked(problem: AuditProblem) -> Iterator[Explained]:
+    """Curves with 200 questions about each row, 20 for each of its columns, or one a value."""
+    explainer, rows = _fitted(problem, surrogate="curves"), problem.exam.frame
     if explainer.by_class_:  # questions are for one output
         return
     a_column = 20 * len(explainer.training_.table.columns)
@@ -129,8 +194,9 @@ def by_questions(problem: AuditProblem) -> Iterator[Explained]:
 
 
 def another_seed(problem: AuditProblem) -> Iterator[Explained]:
-    """The ridges fitted anew, to see whether their reasons are the same."""
-    yield f"{RIDGE}, another seed", _fitted(problem, seed=1, surrogate="ridge").explain(problem.exam.frame), {}
+    """The curves fitted anew, to see whether their reasons are the same."""
+    rows = _asked_for_reasons(problem)
+    yield f"{CURVES}, another seed", _fitted(problem, seed=1, surrogate="curves").explain(rows), {}
 
 
 def _fitted(problem: AuditProblem, seed: int = 0, **options: Any) -> LimisExplainer:
@@ -139,6 +205,16 @@ def _fitted(problem: AuditProblem, seed: int = 0, **options: Any) -> LimisExplai
         inner.model, output=problem.output, n_jobs=1, random_state=inner.seed + 1000 * seed, **options
     )
     return explainer.fit(inner.train, probe_rows=None if inner.is_small else inner.probe)
+
+
+def reasons_by(times: int) -> str:
+    """What the audit calls reasons by so many questions for each column."""
+    return f"limis, reasons by {times} questions a column"
+
+
+def by_estimator(estimator: Estimator, times: int) -> str:
+    """The same of the peers' Shapley values."""
+    return f"{ESTIMATORS[estimator]}, {times} questions a column"
 
 
 def forests(problem: AuditProblem) -> Iterator[Explained]:
@@ -195,6 +271,10 @@ def _adds_up(problem: AuditProblem, found: Any) -> bool:
 
 GROUPS: dict[str, Callable[[AuditProblem], Iterator[Explained]]] = {
     "limis, curves": limis_curves,
+    "limis, curves by questions": curves_asked,
+    "limis, reasons by questions": reasons_asked,
+    GAMES: shapley_games,
+    PAIR_GAMES: values_of_pairs,
     "limis, who speaks": speakers,
     "limis, ridge": limis_ridge,
     "limis, tree": limis_tree,

@@ -72,7 +72,9 @@ def tabulate_pairs(outcomes: list[Audited]) -> pd.DataFrame:
         for pairs, compared in PAIRS.items()
         for first, second in compared
         if first in methods and second in methods
-        for line in _compare(first, methods[first], second, methods[second], OF_CEILING if pairs == OF_A_BOOSTER else 1)
+        for line in differences(
+            first, methods[first], second, methods[second], OF_CEILING if pairs == OF_A_BOOSTER else 1
+        )
     ]
     found = pd.DataFrame(lines)
     if found.empty:  # no cell has both of any pair yet
@@ -83,8 +85,10 @@ def tabulate_pairs(outcomes: list[Audited]) -> pd.DataFrame:
     return found.round(5)
 
 
-def _compare(first: str, one: pd.DataFrame, second: str, two: pd.DataFrame, share: float) -> Iterator[dict[str, Any]]:
-    """Such a share of the first's skill less the second's."""
+def differences(
+    first: str, one: pd.DataFrame, second: str, two: pd.DataFrame, share: float = 1
+) -> Iterator[dict[str, Any]]:
+    """Such a share of the first's skill less the second's, on the rows that both explain."""
     rng = np.random.default_rng(0)
     keys = ["law", "family", "kind"]
     both = one.merge(two, on=[*keys, "row"], suffixes=("", "_two"))
@@ -95,11 +99,11 @@ def _compare(first: str, one: pd.DataFrame, second: str, two: pd.DataFrame, shar
         drawn = rng.integers(len(part), size=(DRAWS, len(part)))
         total = moved[drawn].sum(axis=1)
         less = other - share * missed
-        differences = (less[drawn].sum(axis=1) / np.where(total > 0, total, np.nan))[total > 0] - (1 - share)
+        again = (less[drawn].sum(axis=1) / np.where(total > 0, total, np.nan))[total > 0] - (1 - share)
         difference = float(less.sum() / moved.sum()) - (1 - share)
-        spread = float(differences.std()) if len(differences) else 0.0
+        spread = float(again.std()) if len(again) else 0.0
         score = difference / spread if spread > 0 else 0.0
-        low, high = np.quantile(differences, (0.025, 0.975))
+        low, high = np.quantile(again, (0.025, 0.975))
         yield {
             "first": first,
             "second": second,

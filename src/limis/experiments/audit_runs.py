@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from limis.experiments.audit_methods import BY_QUESTIONS, FEW_CELLS, GROUPS, RIDGE
+from limis.experiments.audit_methods import BY_QUESTIONS, FEW_CELLS, GAMES, GROUPS, RIDGE
 from limis.experiments.audit_problem import FORMAT, AuditProblem
 from limis.experiments.methods import REVISION
 from limis.experiments.real_problem import RealProblem
@@ -28,7 +28,9 @@ COSTS = {
     "limis, tree": 300.0,
     "limis, curves": 100.0,
     "limis, who speaks": 120.0,
-    "limis, another seed": 280.0,
+    "limis, another seed": 100.0,
+    "limis, reasons by questions": 150.0,
+    GAMES: 200.0,
     BY_QUESTIONS: 200.0,
     "LIME": 100.0,
     "SHAP": 100.0,

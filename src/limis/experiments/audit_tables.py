@@ -20,6 +20,7 @@ from limis.experiments.audit_methods import (
     RIDGE,
     SHAP,
     TREE,
+    UNTIL,
 )
 from limis.experiments.audit_paired import NOTE as PAIRS_NOTE
 from limis.experiments.audit_paired import OF_CEILING, READABLE, draw_pairs, show_pairs, tabulate_pairs
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 CELL = ["data", "box", "seed"]
 OWN = "its own moves"
 SAME = 1e-3  # how far what f did may differ between the runs of a cell, made on several machines
-AGAIN = f"{RIDGE}, another seed"
+AGAIN = f"{CURVES}, another seed"
 LOWEST_CEILING = 0.2  # of the ceiling's skill: below it nothing is wanted of curves
 # Every fit costs minutes on wide tables.
 NOT_AGAIN = ("Blog", "News")
@@ -47,6 +48,7 @@ BASELINES = ("nothing changes", "blind answer")
 METHODS = (
     *(
         CURVES,
+        UNTIL,
         CURVES_200,
         CURVES_20D,
         CURVES_OF_F,
@@ -219,7 +221,9 @@ def _show_promises(table: pd.DataFrame) -> pd.DataFrame:
     """How often bounds hold: mean and worst cell, by law and range; and what trusted rows are worth."""
     lines = []
     bounds = table[(table["what"] == "bound kept") & (table["sort"] == "all rows") & (table["rows"] > 0)]
-    trusted = table[(table["what"] == "trusted") & (table["sort"] == "all rows")]
+    # Runs from before trust was a promise tell another thing under the name.
+    promised = table["asked_both"].notna() if "asked_both" in table else np.zeros(len(table), dtype=bool)
+    trusted = table[(table["what"] == "trusted") & (table["sort"] == "all rows") & promised]
     for method in [name for name in METHODS if name in set(bounds["method"])]:
         for law in ("A", "B"):
             own = bounds[(bounds["method"] == method) & (bounds["law"] == law)]
@@ -228,19 +232,29 @@ def _show_promises(table: pd.DataFrame) -> pd.DataFrame:
                 found = own[own["range"] == kind]["kept"].dropna()
                 line[f"kept, k = {kind}"] = f"{found.mean():.0%} ({found.min():.0%})" if len(found) else ""
             rows = trusted[(trusted["method"] == method) & (trusted["law"] == law)]
-            moving = rows["rows"] * (1 - rows["flat"])
-            line["trusted, of rows not flat"] = f"{np.average(rows['trusted'].fillna(0), weights=moving):.0%}"
-            for name, words in (("foresee", "of these foresee half"), ("reasons_hold", "reasons hold")):
-                weight = (rows["trusted"] * moving).where(rows[name].notna(), 0)
-                line[words] = f"{np.average(rows[name].fillna(0), weights=weight):.0%}" if weight.sum() else ""
-            asked = rows["asked_both"].sum()
-            line["keep both"] = f"{rows['keep_both'].sum() / asked:.1%} of {asked:,.0f}" if asked else ""
+            line |= _kept_by_trusted(rows)
             told = table[(table["what"] == "interval kept") & (table["method"] == method) & (table["law"] == law)]
             for name, words in (("kept", "intervals kept"), ("moving_kept", "where the model moves")):
                 found = told[name].dropna() if name in told else told["kept"][:0]
                 line[words] = f"{found.mean():.0%} ({found.min():.0%})" if len(found) else ""
             lines.append(line)
-    return pd.DataFrame(lines)
+    return pd.DataFrame(lines).fillna("")
+
+
+def _kept_by_trusted(rows: pd.DataFrame) -> dict[str, str]:
+    """What trusted rows keep of what is promised, over cells."""
+    if rows.empty:
+        return {}
+    moving = rows["rows"] * (1 - rows["flat"])
+    line = {
+        "trust in cells": str(len(rows)),
+        "trusted, of rows not flat": f"{np.average(rows['trusted'].fillna(0), weights=moving):.0%}",
+    }
+    for name, words in (("foresee", "of these foresee half"), ("reasons_hold", "reasons hold")):
+        weight = (rows["trusted"] * moving).where(rows[name].notna(), 0)
+        line[words] = f"{np.average(rows[name].fillna(0), weights=weight):.0%}" if weight.sum() else ""
+    asked = rows["asked_both"].sum()
+    return line | {"keep both": f"{rows['keep_both'].sum() / asked:.1%} of {asked:,.0f}" if asked else ""}
 
 
 def _draw_promises(table: pd.DataFrame) -> Figure:
@@ -269,13 +283,14 @@ def _tabulate_reasons(outcomes: list[Audited]) -> pd.DataFrame:
 
 
 def _between_seeds(outcomes: list[Audited]) -> pd.DataFrame:
-    """Ridges' reasons against those of a fit with another seed."""
+    """Curves' reasons against those of a fit with another seed."""
     found = {(one.run.problem, name): own for one in outcomes for name, own in one.attributions.items()}
     lines = []
     for (problem, name), own in found.items():
-        if name == AGAIN and (problem, RIDGE) in found:
-            first, second = (Method(RIDGE, len(own), attributions=found[problem, which]) for which in (RIDGE, AGAIN))
-            table = compare([first], {RIDGE: {"another seed": second}})
+        if name == AGAIN and (problem, CURVES) in found:
+            both = (found[problem, which][: len(own)] for which in (CURVES, AGAIN))
+            first, second = (Method(CURVES, len(own), attributions=held) for held in both)
+            table = compare([first], {CURVES: {"another seed": second}})
             lines.append(table.assign(data=problem.data, box=problem.box, seed=problem.seed))
     return pd.concat(lines, ignore_index=True) if lines else pd.DataFrame()
 
@@ -290,6 +305,8 @@ def _show_reasons(table: pd.DataFrame) -> pd.DataFrame:
             for name, words in (("same_column", "column"), ("same_sign", "sign")):
                 found = part[name].dropna()
                 line[f"{words}, by {by}"] = f"{found.mean():.0%} ({found.min():.0%})" if len(found) else ""
+        found = part["importances"].dropna() if "importances" in part else pd.Series(dtype=float)
+        line["rank of importances"] = f"{found.mean():.2f} ({found.min():.2f})" if len(found) else ""
         for why in ("jitter", "another seed", "other reference rows"):
             part = own[(own["what"] == "asked again") & (own["asked_again"] == why)]
             found = part["same_strongest"].dropna() if len(part) else part.get("same_strongest", pd.Series(dtype=float))
@@ -469,6 +486,7 @@ AUDIT = (
         _draw_reasons,
         "Mean over cells and (worst cell). The strongest by single removal: the column whose replacement by reference "
         "rows changes f most; by f's own Shapley values, from random orders of the columns, which have some noise. "
+        "The rank of importances is that of mean sizes over the rows against those of f's own Shapley values. "
         "A jitter moves every number by a hundredth of its standard deviation.",
     ),
 )

@@ -8,6 +8,7 @@ from limis.errors import InputError
 from limis.experiments.adult_fidelity import ADULT
 from limis.experiments.audit_more import MORE
 from limis.experiments.audit_tables import AUDIT as EVERY_CELL
+from limis.experiments.audit_why import WHY
 from limis.experiments.data_statistics import DATA_STATISTICS
 from limis.experiments.experiment import Experiment
 from limis.experiments.real_fidelity import FIDELITY
@@ -20,7 +21,7 @@ from limis.experiments.suggestions import SUGGESTIONS
 from limis.experiments.training_studies import TRAINING
 from limis.experiments.tree_fidelity import TREES
 
-AUDIT = (*EVERY_CELL, *MORE)
+AUDIT = (*EVERY_CELL, WHY, *MORE)
 PAPERS_REAL = (DATA_STATISTICS, *FIDELITY, CONVERGENCE, *GROUPS_OF_ROWS)
 REAL = (*PAPERS_REAL, ADULT, TREES, SUGGESTIONS, PEOPLE_TABLE)
 EXPERIMENTS: dict[str, Experiment] = {one.name: one for one in (*AUDIT, *RECOVERY, *SELECTION, *TRAINING, *REAL)}

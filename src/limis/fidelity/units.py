@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
@@ -61,18 +62,7 @@ def find_units(table: Table, values: np.ndarray, groups: Mapping[str, Sequence[s
     if len(values) > MOST_ROWS:
         values = values[np.random.default_rng(0).choice(len(values), MOST_ROWS, replace=False)]
     names = table.names
-    unit_of: dict[int, str] = {}
-    for name, columns in (groups or {}).items():
-        if isinstance(columns, str):
-            raise InputError(f"groups[{name!r}] is a list of columns, not the text {columns!r}")
-        if str(name) in names and str(name) not in map(str, columns):
-            raise InputError(f"groups[{name!r}] has the name of another column; choose a name of its own")
-        for column in map(str, columns):
-            if column not in names:
-                raise InputError(f"groups[{name!r}] names {column!r}, which is not a column of the table")
-            if names.index(column) in unit_of:
-                raise InputError(f"column {column!r} is in two groups; keep one")
-            unit_of[names.index(column)] = str(name)
+    unit_of = _named(groups, names)
     found = _dummies(names, values, set(range(len(names))) - set(unit_of)) if len(values) >= MIN_ROWS else {}
     for name, members in found.items():
         unit_of |= dict.fromkeys(members, f"{name} (dummies)" if name in names else name)
@@ -85,6 +75,25 @@ def find_units(table: Table, values: np.ndarray, groups: Mapping[str, Sequence[s
     columns_of = [np.array([j for j, own in enumerate(keys) if own == key]) for key in order]
     taken = {name for alone, name in order if alone}
     return Units([name if alone or name not in taken else f"{name} (together)" for alone, name in order], columns_of)
+
+
+def _named(groups: Any, names: list[str]) -> dict[int, str]:
+    """The group of each column that the user put into one."""
+    if groups is not None and not isinstance(groups, Mapping):
+        raise InputError(f'groups is columns under a name, as in {{"money": ["income", "savings"]}}, not {groups!r}')
+    found: dict[int, str] = {}
+    for name, columns in (groups or {}).items():
+        if isinstance(columns, str) or not isinstance(columns, Iterable) or len(list(columns)) == 0:
+            raise InputError(f"groups[{name!r}] is a list of columns, not {columns!r}")
+        if str(name) in names and str(name) not in map(str, columns):
+            raise InputError(f"groups[{name!r}] has the name of another column; choose a name of its own")
+        for column in map(str, columns):
+            if column not in names:
+                raise InputError(f"groups[{name!r}] names {column!r}, which is not a column of the table")
+            if names.index(column) in found:
+                raise InputError(f"column {column!r} is named twice in groups; keep one")
+            found[names.index(column)] = str(name)
+    return found
 
 
 def _dummies(names: list[str], values: np.ndarray, free: set[int]) -> dict[str, list[int]]:

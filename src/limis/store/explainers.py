@@ -20,7 +20,7 @@ from limis.rows import TrainingRows
 from limis.store.container import Manifest, damaged, read, target_of, write
 from limis.store.frames import pack_frame, unpack_frame
 from limis.store.local_models import pack_local_model, unpack_local_model
-from limis.store.models import MODEL_MEMBERS, check_model, pack_model, unpack_model
+from limis.store.models import MIXED, MODEL_MEMBERS, ROWS_TO_ASK, check_model, known_mixed, pack_model, unpack_model
 from limis.store.plain import checked, one_line
 from limis.table import QUANTILES, Table
 from limis.training import TrainingLog
@@ -60,6 +60,7 @@ def save(explainer: LimisExplainer, path: Any, *, include_model: bool | Literal[
         "global.coefficients": global_fit.coefficients,
         "global.feature_means": global_fit.feature_means,
     }
+    arrays |= known_mixed(training)
     if training.sample_weight is not None:
         arrays["sample_weight"] = training.sample_weight
     arrays |= _pack_classes(explainer, arrays)
@@ -143,6 +144,8 @@ def _build(manifest: Manifest, members: dict[str, bytes], model: Any) -> LimisEx
     training = TrainingRows(
         table, black_box, frame, arrays["values"], arrays["outputs"], arrays.get("sample_weight"), arrays.get("every")
     )
+    if MIXED in arrays:
+        training.__dict__[MIXED] = arrays[MIXED]
     explainer.training_ = training
     explainer.global_fit_ = GlobalFit(
         arrays["global.coefficients"],
@@ -172,6 +175,8 @@ def _build(manifest: Manifest, members: dict[str, bytes], model: Any) -> LimisEx
 def _check_shapes(arrays: dict[str, np.ndarray], n_rows: int, n_columns: int) -> None:
     """Refuse arrays that compiled code would read beyond their ends."""
     wanted = {"quantiles": (n_columns, QUANTILES), "values": (n_rows, n_columns), "outputs": (n_rows,)}
+    if MIXED in arrays and (len(arrays[MIXED]) != min(ROWS_TO_ASK, n_rows) or arrays[MIXED].ndim > 2):
+        raise ValueError(f"{MIXED} has the shape {arrays[MIXED].shape}")
     for name, shape in wanted.items():
         if arrays[name].shape != shape:
             raise ValueError(f"{name} has the shape {arrays[name].shape}, not {shape}")

@@ -10,15 +10,18 @@ from typing import Any, Literal
 
 import numpy as np
 
+from limis.changes import ask_moved
 from limis.errors import StoreError, require
+from limis.perturb import Moves
 from limis.rows import TrainingRows
 from limis.store.plain import one_line
 
 XGBOOST, LIGHTGBM = "model.ubj", "model.txt"
 MODEL_MEMBERS = (XGBOOST, LIGHTGBM)
+MIXED = "mixed"  # what the model says of mixed rows
 
 _ROWS_TO_COMPARE = 1000
-_ROWS_TO_ASK = 100
+ROWS_TO_ASK = 100
 _TOLERANCE = 1e-3
 
 
@@ -65,17 +68,53 @@ def unpack_model(member: str, data: bytes) -> Any:
     return booster
 
 
+def known_mixed(training: TrainingRows) -> dict[str, np.ndarray]:
+    """`mixed_outputs` to be kept, where the model answers: a file is not lost with a server that is down.
+
+    Of an explainer that was loaded, those that its file had.
+    """
+    if MIXED in training.__dict__:
+        return {MIXED: training.__dict__[MIXED]}
+    if not training.black_box.can_be_asked:
+        return {}
+    try:
+        return {MIXED: mixed_outputs(training)}
+    except Exception:  # noqa: BLE001 - what the model raises may be anything
+        return {}
+
+
+def mixed_outputs(training: TrainingRows) -> np.ndarray:
+    """What the model says of rows that no table holds: training rows with every other column from the next one.
+
+    A model that remembers its training rows agrees on these with any other that does. (rows,), or (rows, classes).
+    """
+    n = min(ROWS_TO_ASK, len(training))
+    changed = np.arange(len(training.table.columns)) % 2 == 1
+    moves = Moves(np.arange(n), (np.arange(n) + 1) % len(training), np.tile(changed, (n, 1)))
+    every, outputs = ask_moved(training, training.frame, moves)
+    return outputs if every is None else every
+
+
 def check_model(training: TrainingRows, path: Any) -> None:
     """Refuse a model that answers otherwise than the one that was explained."""
     box = training.black_box
-    known = training.outputs[:_ROWS_TO_ASK]
-    asked = box.outputs(training.frame.iloc[:_ROWS_TO_ASK])
+    known = training.outputs[:ROWS_TO_ASK]
+    asked = box.outputs(training.frame.iloc[:ROWS_TO_ASK])
+    _refuse_other(asked, known, training, path, "training row {row}")
+    if MIXED in training.__dict__:
+        said = mixed_outputs(training)
+        _refuse_other(
+            said, training.__dict__[MIXED], training, path, "training row {row} with some columns of the next one"
+        )
+
+
+def _refuse_other(asked: np.ndarray, known: np.ndarray, training: TrainingRows, path: Any, words: str) -> None:
     other = ~np.isclose(asked, known, rtol=_TOLERANCE, atol=_TOLERANCE * training.output_deviation)
     if other.any():
-        row = int(np.flatnonzero(other)[0])
+        place = tuple(int(one) for one in np.argwhere(other)[0])
         raise StoreError(
-            f"this is not the model that {path} explains: of training row {row} it says {asked[row]:.6g} "
-            f"({box.scale}), where that one said {known[row]:.6g}; pass the same model, or fit again"
+            f"this is not the model that {path} explains: of {words.format(row=place[0])} it says {asked[place]:.6g} "
+            f"({training.black_box.scale}), where that one said {known[place]:.6g}; pass the same model, or fit again"
         )
 
 

@@ -91,6 +91,9 @@ class Told:
     fits: LocalFits | None = None  # None: they say nothing of changed rows
     alone: float | None = None  # seconds without the black box's, of a method that goes row by row
     curves: float | None = None  # seconds more to write out the curves of all rows
+    reasons: float | None = (
+        None  # seconds more to work out reasons, with pairs, where these are worked out when asked for
+    )
 
 
 @dataclass
@@ -179,14 +182,15 @@ class LimisCurves(Limis):
     surrogate = "curves"
     settings = (
         'LimisExplainer(surrogate="curves"); an explanation is explain(), which asks the black box once a row, with '
-        "its contributions and its fidelity; with curves: found.curves as well"
+        "its fidelity; with curves: found.curves as well; reasons: found.contributions and found.interactions alone"
     )
 
     def explain(self, frame: pd.DataFrame) -> Told:
-        """Explain rows together; what writing out their curves takes is told besides."""
+        """Explain rows together; what writing out their curves takes, and working out reasons, is told besides."""
         seconds, found = timed(lambda: whole(self.explainer.explain(frame)))
         curves, _ = timed(lambda: found.curves)
-        return Told(seconds, found.fits.predictions(), found.training.table, found.fits, curves=curves)
+        reasons, _ = timed(lambda: (found.contributions, found.interactions))
+        return Told(seconds, found.fits.predictions(), found.training.table, found.fits, curves=curves, reasons=reasons)
 
 
 class LimeMethod(Method):
@@ -289,6 +293,23 @@ class TreeShap(Method):
         return timed(lambda: [self.shap.shap_values(self.encode(frame)) for frame in frames])[0]
 
 
+class TreeShapWithReference(TreeShap):
+    """The same against reference rows, as reasons are."""
+
+    settings = (
+        "shap.TreeExplainer of the XGBoost model, interventional, with as many training rows as KernelSHAP has as its "
+        "background, on rows encoded by the model's own pipeline, which is timed too; no skill, as for TreeSHAP"
+    )
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        self.rows = setup.size.peer_rows
+        model, train = setup.problem.model, setup.problem.train
+        background = np.asarray(self.encode(train.iloc[: setup.size.background]), dtype=np.float64)
+        tree = require("shap", "peers").TreeExplainer
+        self.shap = tree(model[-1], background, feature_perturbation="interventional")
+
+
 class KernelShap(Method):
     """SHAP values of any model, sampled."""
 
@@ -380,6 +401,7 @@ METHODS: dict[str, Callable[[Setup], Method]] = {
     "LIME": LimeMethod,
     "LIME, encoded": EncodedLime,
     "TreeSHAP": TreeShap,
+    "TreeSHAP, reference": TreeShapWithReference,
     "KernelSHAP": KernelShap,
     "SILO": SiloMethod,
     "MAPLE": MapleMethod,
@@ -389,13 +411,16 @@ NEEDED = {
     "LIME": ("lime", "peers"),
     "LIME, encoded": ("lime", "peers"),
     "TreeSHAP": ("shap", "peers"),
+    "TreeSHAP, reference": ("shap", "peers"),
     "KernelSHAP": ("shap", "peers"),
 }
 
 
 def whole(found: Explanations) -> Explanations:
-    """Explanations with what a reader wants of them, which is worked out when it is first asked for."""
-    _ = found.contributions, found.fidelity
+    """Explanations with what a reader wants of them at once; reasons of curves are worked out when they are read."""
+    _ = found.fidelity
+    if not found.fits.has_curves:
+        _ = found.contributions
     return found
 
 

@@ -34,6 +34,7 @@ def result_table(found: dict[str, Any]) -> pd.DataFrame:
                 "ms a row": _number(line["ms"]),
                 f"times {base['method']}": _number(line["ms"] / base["ms"]),
                 "with curves, ms": _number(line.get("with_curves_ms")),
+                "reasons, ms": _number(line.get("reasons_ms")),
                 "one row, ms": _number(line["alone_ms"]),
                 "NSE": _share(line["nse"]),
                 "skill": _share(line["skill"]),

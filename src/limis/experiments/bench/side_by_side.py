@@ -82,6 +82,8 @@ COMPARISONS = (
     Comparison(f"TreeSHAP / {CURVES}", ("TreeSHAP", "ms"), (CURVES, "ms"), 4),
     Comparison(f"LIME / {CURVES}, written out", ("LIME", "ms"), (CURVES, "with_curves_ms"), None),
     Comparison(f"TreeSHAP / {CURVES}, written out", ("TreeSHAP", "ms"), (CURVES, "with_curves_ms"), None),
+    Comparison(f"TreeSHAP, reference / {CURVES}, reasons", ("TreeSHAP, reference", "ms"), (CURVES, "reasons_ms"), 1),
+    Comparison(f"KernelSHAP / {CURVES}, reasons", ("KernelSHAP", "ms"), (CURVES, "reasons_ms"), 1000),
     Comparison(
         f"LIME / {CURVES}, one row, without the black box's time", ("LIME", "alone_ms"), (CURVES, "alone_ms"), None
     ),
@@ -219,6 +221,7 @@ class _Turns:
     seconds: list[float]  # of each round
     alone: list[float]  # of each round, a row
     with_curves: list[float]  # of each round that wrote out curves, with explaining
+    reasons: list[float]  # of each round that worked out reasons apart
     told: list[Told]
 
     @classmethod
@@ -228,7 +231,7 @@ class _Turns:
             fit_seconds, method = timed(lambda: METHODS[name](setup))
         with rise() as explaining:
             method.explain(setup.problem.test.iloc[: method.rows])
-        return cls(name, method, fit_seconds, fitting.megabytes, explaining.megabytes, [], [], [], [])
+        return cls(name, method, fit_seconds, fitting.megabytes, explaining.megabytes, [], [], [], [], [])
 
     def take(self, number: int, setup: Setup) -> None:
         """A round: other rows than in the rounds before, unless it explains all of them each time."""
@@ -238,6 +241,8 @@ class _Turns:
         self.seconds.append(told.seconds)
         if told.curves is not None:
             self.with_curves.append(told.seconds + told.curves)
+        if told.reasons is not None:
+            self.reasons.append(told.reasons)
         if told.alone is not None:
             self.alone.append(told.alone / rows)
         else:
@@ -263,6 +268,7 @@ class _Turns:
             "with_curves_ms": 1000 * float(np.median(self.with_curves)) / self.method.rows
             if self.with_curves
             else None,
+            "reasons_ms": 1000 * float(np.median(self.reasons)) / self.method.rows if self.reasons else None,
             **self._fidelity(setup),
             "fit_seconds": self.fit_seconds,
             "fit_megabytes": self.fit_megabytes,

@@ -83,6 +83,7 @@ def strongest(exam: Exam, methods: list[Method]) -> pd.DataFrame:
     """How often a method names the strongest column, and its sign, in rows where it is clear which one that is.
 
     Clear: by two standard errors ahead of the next one. Attributions that are all zero, or tied at the top, name none.
+    Importances, mean sizes over the rows, are held against those of the model itself by rank.
     """
     lines = []
     for by, truth in (("single removal", exam.removed), ("Shapley values of f", exam.shapley)):
@@ -101,9 +102,10 @@ def strongest(exam: Exam, methods: list[Method]) -> pd.DataFrame:
                     "clear": _mean(clear[own]),
                     "same_column": _mean((named(said) == top[own])[clear[own]]),
                     "same_sign": _mean(signs[clear[own]]),
+                    "importances": _rank_correlation(np.abs(said).mean(axis=0), np.abs(truth.values[own]).mean(axis=0)),
                 }
             )
-    return pd.DataFrame(lines, columns=["by", "method", "rows", "clear", "same_column", "same_sign"])
+    return pd.DataFrame(lines, columns=["by", "method", "rows", "clear", "same_column", "same_sign", "importances"])
 
 
 def named(attributions: np.ndarray) -> np.ndarray:

@@ -1,0 +1,110 @@
+"""Shapley values of the model itself, where its trees can be read."""
+
+from itertools import combinations
+from math import factorial
+
+import numpy as np
+import pandas as pd
+import pytest
+import xgboost
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures
+
+from limis import InputError, LimisExplainer
+
+pytest.importorskip("shap")
+pytestmark = pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")  # shap's own
+OPTIONS = {"max_questions": 20_000, "n_jobs": 1}
+NAMES = ["age", "income", "sex"]
+
+
+def people(n=400, seed=0):
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "age": rng.integers(18, 80, n).astype(float),
+            "income": rng.gamma(2, 15, n).round(1),
+            "sex": rng.choice(["Female", "Male"], n),
+        }
+    )
+
+
+def target(rows):
+    return (rows["age"] / 20 + 2.0 * ((rows["income"] > 30) & (rows["sex"] == "Female"))).to_numpy()
+
+
+def encoder():
+    return make_column_transformer((OneHotEncoder(), ["sex"]), remainder="passthrough")
+
+
+@pytest.fixture(scope="module")
+def boosted():
+    rows = people()
+    model = make_pipeline(encoder(), xgboost.XGBRegressor(n_estimators=20, max_depth=3, n_jobs=1))
+    model.fit(rows, target(rows))
+    return LimisExplainer(model, **OPTIONS).fit(rows)
+
+
+def by_all_groups(model, row, others):
+    """Shapley values of a row against others, by all groups of columns."""
+    worth = {}
+    for size in range(len(NAMES) + 1):
+        for group in combinations(NAMES, size):
+            mixed = others.copy()
+            for name in group:
+                mixed[name] = row[name]
+            worth[group] = float(model.predict(mixed).mean())
+    added = []
+    for name in NAMES:
+        without = [group for group in worth if name not in group]
+        share = {group: factorial(len(group)) * factorial(2 - len(group)) / factorial(3) for group in without}
+        with_it = {group: tuple(sorted((*group, name), key=NAMES.index)) for group in without}
+        added.append(sum(share[group] * (worth[with_it[group]] - worth[group]) for group in without))
+    return np.array(added)
+
+
+def test_they_are_those_of_the_model_by_all_groups_of_columns(boosted):
+    rows = people(4, seed=1)
+    found = boosted.explain(rows, reasons="shapley")
+    others = found.references.kinds[0].frame
+    for place in range(len(rows)):
+        truth = by_all_groups(boosted.model, rows.iloc[place], others)
+        np.testing.assert_allclose(found.column_contributions.iloc[place], truth, atol=1e-4)
+    total = found.base_values + found.contributions.sum(axis=1)
+    np.testing.assert_allclose(total, found.model_outputs, rtol=0, atol=1e-12)
+    assert found.interactions.empty
+    against = found.against("sex == 'Male'")
+    truth = by_all_groups(boosted.model, rows.iloc[0], against.references.kinds[0].frame)
+    np.testing.assert_allclose(against.column_contributions.iloc[0], truth, atol=1e-4)
+    pd.testing.assert_series_equal(found[2].contributions, found.contributions.iloc[2])
+
+
+def test_a_forest_is_read_on_its_own_scale():
+    rows = people()
+    model = make_pipeline(encoder(), RandomForestClassifier(10, max_depth=4, random_state=0))
+    model.fit(rows, target(rows) > 3)
+    found = LimisExplainer(model, output="probability", **OPTIONS).fit(rows).explain(rows[:3], reasons="shapley")
+    total = found.base_values + found.contributions.sum(axis=1)
+    np.testing.assert_allclose(total, found.model_outputs, rtol=0, atol=1e-12)
+
+
+def test_what_cannot_be_read_is_refused_with_a_cure(boosted):
+    rows = people()
+    by_function = LimisExplainer(target, **OPTIONS).fit(rows)
+    with pytest.raises(InputError, match=r"cannot be read as trees.*use reasons="):
+        by_function.explain(rows[:2], reasons="shapley")
+    mixing = make_pipeline(
+        make_column_transformer((PolynomialFeatures(), ["age", "income"])),
+        xgboost.XGBRegressor(n_estimators=5, n_jobs=1),
+    )
+    mixing.fit(rows, target(rows))
+    with pytest.raises(InputError, match="mix 'income' with other columns"):
+        LimisExplainer(mixing, **OPTIONS).fit(rows).explain(rows[:2], reasons="shapley")
+    with pytest.raises(InputError, match='"curves" or "shapley"'):
+        boosted.explain(rows[:2], reasons="lime")
+    with pytest.raises(InputError, match="leave out reason_queries"):
+        boosted.explain(rows[:2], reasons="shapley", reason_queries=100)
+    with pytest.raises(InputError, match="of single columns"):
+        boosted.explain(rows[:2]).in_groups({"both": ["age", "sex"]}).as_shapley()
