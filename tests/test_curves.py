@@ -125,6 +125,18 @@ def test_many_values_of_one_unit_go_down_the_trees_together(taught):
         np.testing.assert_allclose(found, each.reshape(30, -1), atol=1e-10)
 
 
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.sets(st.integers(0, 5)), min_size=1, max_size=6), st.sampled_from([1, 2, 63, 64, 65, 150]))
+def test_groups_of_columns_take_all_others_at_once(taught, replaced_columns, n_others):
+    _, values, model = taught
+    rows, others = np.arange(len(replaced_columns)) % 3, values[100 : 100 + n_others]
+    changed = np.array([[j in columns for j in range(values.shape[1])] for columns in replaced_columns])
+    found = model.mean_with(model.cells(values), rows, changed, model.cells(others))
+    mixed = np.where(changed[:, None], others, values[rows][:, None])
+    expected = model.predict(mixed.reshape(-1, values.shape[1])).reshape(len(rows), n_others).mean(axis=1)
+    np.testing.assert_allclose(found, expected, atol=1e-10)
+
+
 def test_curves_are_its_answers_in_every_cell_missing_included(taught):
     _, values, model = taught
     cells = model.cells(values[:25])

@@ -163,7 +163,7 @@ def test_what_a_group_takes_away_ends_with_everything(found):
     everything = np.ones((n, 4), dtype=bool)
     lost = found.model_outputs - found.base_values
     np.testing.assert_allclose(reasons.removed(np.arange(n), everything), lost, atol=1e-9)
-    np.testing.assert_allclose(reasons.bars_removed(np.arange(n), everything), lost, atol=1e-9)
+    np.testing.assert_allclose(reasons.without_pairs().removed(np.arange(n), everything), lost, atol=1e-9)
     assert not reasons.removed(np.arange(n), ~everything).any()
 
 

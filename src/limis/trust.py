@@ -255,18 +255,16 @@ def taken_away(
 
     The taught model's own mean over all reference rows takes the place of that over the few that were asked about.
     """
-    taught, members = fits.ground.taught, units.matrix(fits.values.shape[1])
-    found, noise = np.empty(len(groups)), np.empty(len(groups))
+    taught = fits.ground.taught
+    changed = groups.units @ units.matrix(fits.values.shape[1])
+    many = taught.mean_with(taught.cells(fits.values), groups.rows, changed, taught.cells(reference.values))
+    few = np.empty(groups.outputs.shape)
     for part in blocks(len(groups), GROUPS_AT_ONCE):
-        changed, rows = (groups.units[part] @ members)[:, None], fits.values[groups.rows[part]][:, None]
-        few, many = (
-            taught.predict(np.where(changed, others, rows).reshape(-1, rows.shape[2])).reshape(len(rows), -1)
-            for others in (groups.donors[part], reference.values)
-        )
-        missed = groups.outputs[part] - few
-        found[part] = outputs[groups.rows[part]] - missed.mean(axis=1) - many.mean(axis=1)
-        noise[part] = missed.var(axis=1, ddof=1) / missed.shape[1]
-    return found, noise
+        moved = np.where(changed[part][:, None], groups.donors[part], fits.values[groups.rows[part]][:, None])
+        few[part] = taught.predict(moved.reshape(-1, moved.shape[2])).reshape(len(moved), -1)
+    missed = groups.outputs - few
+    noise = missed.var(axis=1, ddof=1) / missed.shape[1]
+    return outputs[groups.rows] - missed.mean(axis=1) - many, noise
 
 
 def learn_trust(

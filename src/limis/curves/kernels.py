@@ -111,6 +111,54 @@ def replace_one_unit(trees: Trees, own: np.ndarray, members: np.ndarray, others:
                         found[row, other] += moved
 
 
+@in_parallel
+def mean_with_others(
+    trees: Trees, own: np.ndarray, rows: np.ndarray, changed: np.ndarray, to_left: np.ndarray, n: int, found: np.ndarray
+) -> None:
+    """Add what the trees say on average as groups of columns take the cells of at most 64 others: (groups,).
+
+    own : (rows, columns). rows : (groups,) the row of each. changed : (groups, columns) bool. to_left : (nodes,) which
+    of the others go left at each node, a bit each; n : how many there are. All others go down a tree together, and part
+    where it splits on a changed column.
+    """
+    for group in prange(len(rows)):
+        here, replaced = own[rows[group]], changed[group]
+        nodes, sets = np.empty(MOST_WAYS, dtype=np.int64), np.empty(MOST_WAYS, dtype=np.uint64)
+        everybody = ~np.uint64(0) >> np.uint64(AT_ONCE - n)
+        total = 0.0
+        for root in trees.roots:
+            nodes[0], sets[0], n_open = root, everybody, 1
+            while n_open:
+                n_open -= 1
+                node, some = nodes[n_open], sets[n_open]
+                while trees.column[node] >= 0:
+                    column = trees.column[node]
+                    left = some & to_left[node]
+                    right = some & ~to_left[node]
+                    if not replaced[column]:
+                        goes_left = is_left(trees, node, here[column])
+                        left, right = (some, np.uint64(0)) if goes_left else (np.uint64(0), some)
+                    if left == np.uint64(0):
+                        node = trees.right[node]
+                        continue
+                    if right != np.uint64(0):
+                        nodes[n_open], sets[n_open] = trees.right[node], right
+                        n_open += 1
+                    node, some = trees.left[node], left
+                total += trees.value[node] * _how_many(some)
+        found[group] += total / n
+
+
+@compiled
+def _how_many(some: np.uint64) -> int:
+    """Of how many bits a set is."""
+    n = 0
+    while some != np.uint64(0):
+        some &= some - np.uint64(1)
+        n += 1
+    return n
+
+
 @compiled
 def _leave(
     trees: Trees,

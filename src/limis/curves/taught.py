@@ -19,6 +19,7 @@ from limis.curves.kernels import (
     MOST_DEEP,
     Trees,
     draw_curves,
+    mean_with_others,
     predict_cells,
     replace_one_unit,
     replace_pairs,
@@ -156,6 +157,24 @@ class TaughtModel:
             replace_one_unit(self.trees, own, of_unit, others[some], part)
             found[:, some] = part
         return found
+
+    def mean_with(self, own: np.ndarray, rows: np.ndarray, changed: np.ndarray, others: np.ndarray) -> np.ndarray:
+        """What it says on average as groups of a row's columns take each of other rows' cells: (groups,).
+
+        own : (rows, columns) cells; rows : (groups,); changed : (groups, columns) bool; others : (others, columns).
+        """
+        found, trees = np.zeros(len(rows)), self.trees
+        for start in range(0, len(others), AT_ONCE):
+            some = others[start : start + AT_ONCE]
+            here = some[:, np.maximum(trees.column, 0)]
+            goes_left = np.where(here < 0, trees.missing_left, here <= trees.cell)
+            bits = (goes_left.astype(np.uint64) << np.arange(len(some), dtype=np.uint64)[:, None]).sum(
+                axis=0, dtype=np.uint64
+            )
+            part = np.zeros(len(rows))
+            mean_with_others(trees, own, rows, changed, bits, len(some), part)
+            found += part * (len(some) / len(others))
+        return self.baseline + found
 
     def pair_changes(
         self, own: np.ndarray, rows: np.ndarray, cells: np.ndarray, unit_of: np.ndarray, pairs: np.ndarray

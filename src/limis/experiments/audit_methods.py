@@ -21,6 +21,7 @@ from limis.experiments.audit_problem import AuditProblem
 from limis.explainer import LimisExplainer
 from limis.explanation import Explanations
 from limis.fidelity.audit.auditing import jittered, reference_rows
+from limis.fidelity.audit.methods import Method
 from limis.fidelity.units import find_units
 from limis.metrics import skill_on_changes
 from limis.peers import GlobalModel, Lime, Maple, Silo
@@ -90,15 +91,8 @@ def limis_curves(problem: AuditProblem) -> Iterator[Explained]:
     found = explainer.explain(rows)
     yield CURVES, found, {"jitter": explainer.explain(moved)}
     if not explainer.by_class_:
-        yield BARS, _bars(found), {}
-
-
-def _bars(found: Explanations) -> pd.DataFrame:
-    """What columns add, alone: each has its share of the rest too, the first of a unit that of all."""
-    reasons, names = found.all_reasons, found.training.table.names
-    bars = reasons.units + reasons.rest[:, None] * reasons.shares
-    first = {names[members[0]]: bars[:, unit] for unit, members in enumerate(found.units.members)}
-    return pd.DataFrame({name: first.get(name, 0.0) for name in names}, index=found.index)
+        bars = found.all_reasons.without_pairs()
+        yield BARS, Method(BARS, len(found), attributions=bars.units, take=bars.removed), {}
 
 
 def reasons_asked(problem: AuditProblem) -> Iterator[Explained]:

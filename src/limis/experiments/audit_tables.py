@@ -30,7 +30,7 @@ from limis.experiments.experiment import Experiment
 from limis.experiments.protocol import Scope
 from limis.experiments.real_problem import LOADERS, MORE_LOADERS, RealProblem
 from limis.experiments.runs import Run
-from limis.fidelity.audit.figures import skills
+from limis.fidelity.audit.figures import BY_BAR, REMOVAL, SHAPLEY, skills
 from limis.fidelity.audit.figures import stability as compare
 from limis.fidelity.audit.methods import Method
 
@@ -300,7 +300,7 @@ def _show_reasons(table: pd.DataFrame) -> pd.DataFrame:
     lines = []
     for method in [name for name in METHODS if name in set(table["method"])]:
         own, line = table[table["method"] == method], {"method": method}
-        for by in ("single removal", "Shapley values of f"):
+        for by in (REMOVAL, BY_BAR, SHAPLEY):
             part = own[(own["what"] == "strongest column") & (own["by"] == by)]
             for name, words in (("same_column", "column"), ("same_sign", "sign")):
                 found = part[name].dropna()
@@ -317,10 +317,10 @@ def _show_reasons(table: pd.DataFrame) -> pd.DataFrame:
 
 def _draw_reasons(table: pd.DataFrame) -> Figure:
     """How often the strongest column is named: a point a cell."""
-    figure, axes = figures.panels(["single removal", "Shapley values of f"], 1, height=3.0)
+    figure, axes = figures.panels([REMOVAL, BY_BAR, SHAPLEY], 1, height=3.0)
     own = table[table["what"] == "strongest column"]
     methods = list(own["method"].unique())
-    for ax, by in zip(axes[0], ("single removal", "Shapley values of f"), strict=True):
+    for ax, by in zip(axes[0], (REMOVAL, BY_BAR, SHAPLEY), strict=True):
         for place, method in enumerate(methods):
             found = own[(own["method"] == method) & (own["by"] == by)]["same_column"].dropna()
             ax.scatter(found, np.full(len(found), place), s=8, alpha=0.5)
@@ -485,7 +485,8 @@ AUDIT = (
         _show_reasons,
         _draw_reasons,
         "Mean over cells and (worst cell). The strongest by single removal: the column whose replacement by reference "
-        "rows changes f most; by f's own Shapley values, from random orders of the columns, which have some noise. "
+        "rows changes f most, named by what is said of that or by the largest bar; by f's own Shapley values, from "
+        "random orders of the columns, which have some noise. "
         "The rank of importances is that of mean sizes over the rows against those of f's own Shapley values. "
         "A jitter moves every number by a hundredth of its standard deviation.",
     ),

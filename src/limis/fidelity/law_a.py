@@ -28,13 +28,16 @@ NEAR = 200  # joint changes that stay near take their values from so many rows
 FAR_DONORS = 1000  # rows looked at for a change to any value
 
 
-def single_changes(ground: Ground, n: int, rng: np.random.Generator) -> dict[str, Moves]:
-    """For each range up to ``n`` changes of one unit a row; the donors are places in the training frame."""
-    drawn: dict[str, list[Drawn]] = {str(k): [] for k in ground.ranges}
-    for row, near in enumerate(ground.nearest(max((int(k) for k in ground.ranges if k != ANY), default=0))):
-        far = ground.any_others(row, FAR_DONORS, rng)
+def single_changes(
+    ground: Ground, n: int, rng: np.random.Generator, ranges: list[int | str] | None = None
+) -> dict[str, Moves]:
+    """For each range, of all where not given, up to ``n`` changes of one unit a row; donors are places in training."""
+    ranges = ground.ranges if ranges is None else ranges
+    drawn: dict[str, list[Drawn]] = {str(k): [] for k in ranges}
+    for row, near in enumerate(ground.nearest(max((int(k) for k in ranges if k != ANY), default=0))):
+        far = ground.any_others(row, FAR_DONORS, rng) if ANY in ranges else near[:0]
         differs = ground.units_that_differ(row, ground.training_values[np.concatenate([near, far])])
-        for k in ground.ranges:
+        for k in ranges:
             pool, own = (far, differs[len(near) :]) if k == ANY else (near[: int(k)], differs[: len(near)][: int(k)])
             drawn[str(k)] += draw_one_unit(row, pool, own, n, rng)
     return {name: moves_of(ground, found, ground.training_places) for name, found in drawn.items()}

@@ -121,7 +121,7 @@ class MeasuringRows:
         groups = None
         if grouping is not None and grouping.rows and len(units) > 1:
             name = _promised(drawn)
-            again = single_changes(ground, CHANGES, rng)[name]
+            again = single_changes(ground, CHANGES, rng, [name if name == ANY else int(name)])[name]
             drawn[name] = Moves.join([drawn[name], again.taken(again.rows < grouping.rows)])
             groups = GroupAnswers.ask(training, frame[: grouping.rows], units, grouping, rng)
         return cls(

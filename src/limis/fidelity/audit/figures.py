@@ -7,7 +7,7 @@ import pandas as pd
 from scipy.stats import spearmanr
 
 from limis.fidelity.audit.exam import Exam
-from limis.fidelity.audit.methods import NOTHING, Method
+from limis.fidelity.audit.methods import NOTHING, Method, Take
 from limis.fidelity.audit.tally import KEYS
 from limis.fidelity.ground import ANY
 
@@ -17,6 +17,7 @@ FLAT = 0.05  # a model whose answers to changes stay below so many deviations of
 FORESIGHT, WHY_ERROR = 0.5, 0.5  # what is promised of trusted rows: at least, and at most
 QUINTILES = 5
 TINY = 1e-300
+REMOVAL, BY_BAR, SHAPLEY = "single removal", "single removal, its bar", "Shapley values of f"
 
 
 def skills(tally: pd.DataFrame, random_state: int = 0) -> pd.DataFrame:
@@ -84,15 +85,18 @@ def strongest(exam: Exam, methods: list[Method]) -> pd.DataFrame:
 
     Clear: by two standard errors ahead of the next one. Attributions that are all zero, or tied at the top, name none.
     Importances, mean sizes over the rows, are held against those of the model itself by rank.
+    By single removal, what a method says of the removal counts; by its bar, the largest attribution, pairs or not.
     """
     lines = []
-    for by, truth in (("single removal", exam.removed), ("Shapley values of f", exam.shapley)):
+    for by, truth in ((REMOVAL, exam.removed), (BY_BAR, exam.removed), (SHAPLEY, exam.shapley)):
         top, clear = truth.clear()
         for method in methods:
             if method.attributions is None:
                 continue
             n = min(method.n, len(top))  # the rows whose reasons were asked about
             said, own, rows = method.attributions[:n], slice(n), np.arange(n)
+            if by == REMOVAL and method.take is not None:
+                said = _of_each_alone(method.take, n, said.shape[1])
             signs = np.sign(said[rows, top[own]]) == np.sign(truth.values[rows, top[own]])
             lines.append(
                 {
@@ -106,6 +110,12 @@ def strongest(exam: Exam, methods: list[Method]) -> pd.DataFrame:
                 }
             )
     return pd.DataFrame(lines, columns=["by", "method", "rows", "clear", "same_column", "same_sign", "importances"])
+
+
+def _of_each_alone(take: Take, n_rows: int, n_units: int) -> np.ndarray:
+    """What a method says that each unit adds, the others left as they are: (rows, units)."""
+    rows, alone = np.repeat(np.arange(n_rows), n_units), np.tile(np.eye(n_units, dtype=bool), (n_rows, 1))
+    return take(rows, alone).reshape(n_rows, n_units)
 
 
 def named(attributions: np.ndarray) -> np.ndarray:

@@ -419,6 +419,7 @@ _READERS: list[tuple[Callable[[Any], bool], Callable[[str, Any, Exam], Method]]]
     (lambda given: _is_from(given, "shap"), _of_shap),
     (lambda given: _all_from(given, "lime"), _of_lime),
     (lambda given: _is_from(given, "shapiq") or _all_from(given, "shapiq"), _of_shapiq),
+    (lambda given: isinstance(given, Method), lambda name, given, _: replace(given, name=name)),
     (callable, _of_function),
 ]
 

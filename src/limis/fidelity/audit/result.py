@@ -24,7 +24,8 @@ class Audit:
         ``median`` and ``below_zero`` are over rows; ``absolute`` and ``probability`` are the same share in absolute
         values and in probabilities; ``recall`` and ``precision`` are of changes that cross the decision threshold.
     strongest : DataFrame
-        How often the truly strongest column, and its sign, are named.
+        How often the truly strongest column, and its sign, are named: the one whose replacement alone changes most, by
+        what is said of that and by the largest bar, and the one with the largest Shapley value of the model.
     at_row : DataFrame
         Error of the local models at the rows themselves.
     coverage : DataFrame

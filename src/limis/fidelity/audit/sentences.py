@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from limis.fidelity.audit.figures import BY_BAR
+
 if TYPE_CHECKING:
     from limis.fidelity.audit.result import Audit
 
@@ -63,7 +65,7 @@ def _on_reasons(audit: Audit, name: str) -> list[tuple[str, bool]]:
     if own.empty:
         return []
     worst, best = own["skill"].min(), own["skill"].max()
-    strongest = audit.strongest[(audit.strongest["method"] == name) & (audit.strongest["by"] == "single removal")]
+    strongest = audit.strongest[(audit.strongest["method"] == name) & (audit.strongest["by"] == BY_BAR)]
     text = f"{name}'s reasons score {worst:.2f} to {best:.2f} against sharing the prediction evenly among all columns"
     if len(strongest):
         line = strongest.iloc[0]
