@@ -174,6 +174,17 @@ def test_the_text_adds_up_before_the_readers_eyes(found):
     assert "this row" in told
 
 
+def test_what_columns_take_away_is_told_row_by_row(found):
+    both = found.removed(["age", "sex"])
+    assert both.index.equals(found.index)
+    others = people()[["age", "sex"]].iloc[:200].itertuples(index=False)
+    truth = score(found.frame) - np.mean([score(found.frame.assign(age=age, sex=sex)) for age, sex in others], axis=0)
+    assert np.abs(both - truth).mean() < 0.2 * np.abs(truth).mean()  # by 200 of 600 reference rows
+    for wrong in ("age", ["nothing"]):
+        with pytest.raises(InputError):
+            found.removed(wrong)
+
+
 # --- references -------------------------------------------------------------------------------------------------------
 
 

@@ -321,6 +321,14 @@ class Explanations(DrawsItself):
         first, second = (names[found.pairs[row, place, side]] for side in (0, 1))
         return pd.DataFrame({"row": labels[row], "first": first, "second": second, "value": found.together[row, place]})
 
+    def removed(self, columns: Sequence[str]) -> pd.Series:
+        """What the output loses, by these reasons, as columns take the values of the reference's rows: one a row.
+
+        A pair is lost with either of its columns, and the rest, which is special about the row, sooner than columns
+        are; so this is more than the sum of contributions. ``found.removed(["age"])``; of curves.
+        """
+        return whole.removed(self, columns)
+
     @property
     def importances(self) -> pd.Series:
         """The model as a whole: mean size of each column's contribution over the rows, the largest first."""

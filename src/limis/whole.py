@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -50,6 +51,27 @@ def strongest_pairs(found: Explanations, n: int | None = 10) -> pd.DataFrame:
     summed = told.groupby(["first", "second"], sort=False)["value"].sum() / max(1, len(found))
     ranked = summed.sort_values(ascending=False, kind="stable").rename("importance").reset_index()
     return ranked if n is None else ranked.head(n)
+
+
+def removed(found: Explanations, columns: Sequence[str]) -> pd.Series:
+    """What each row's output loses as columns, or groups that are one reason, take the reference's values."""
+    if not found.fits.has_curves:
+        raise InputError('what columns take away is told of curves alone; fit with surrogate="curves"')
+    names, units = found.training.table.names, found.units
+    if isinstance(columns, str):
+        raise InputError(f"columns is a list of names: [{columns!r}]")
+    unknown = [name for name in columns if name not in names and name not in units.names]
+    if unknown:
+        raise InputError(f"there is no column {unknown[0]!r}; there are {', '.join(map(repr, names))}")
+    group = np.zeros(len(units), dtype=bool)
+    for unit, (name, members) in enumerate(zip(units.names, units.members, strict=True)):
+        own = [names[place] for place in members]
+        lacking = [one for one in own if one not in columns]
+        group[unit] = name in columns or not lacking
+        if not group[unit] and len(lacking) < len(own):
+            raise InputError(f"{', '.join(own)} are one reason and go together; name all of them, or use unfolded()")
+    lost = found.all_reasons.removed(np.arange(len(found)), np.tile(group, (len(found), 1)))
+    return pd.Series(lost, index=found.index, name="removed")
 
 
 def reason_codes(found: Explanations, n: int, towards: str | None) -> pd.DataFrame:
