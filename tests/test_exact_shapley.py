@@ -7,17 +7,24 @@ import numpy as np
 import pandas as pd
 import pytest
 import xgboost
+from lightgbm import LGBMClassifier, LGBMRegressor
 from sklearn.compose import make_column_transformer
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import (
+    ExtraTreesRegressor,
+    GradientBoostingRegressor,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures
+from sklearn.tree import DecisionTreeRegressor
 
 from limis import InputError, LimisExplainer
 
 pytest.importorskip("shap")
 pytestmark = pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")  # shap's own
 OPTIONS = {"max_questions": 20_000, "n_jobs": 1}
-NAMES = ["age", "income", "sex"]
+NAMES = ["age", "income", "sex", "city"]
 
 
 def people(n=400, seed=0):
@@ -27,16 +34,19 @@ def people(n=400, seed=0):
             "age": rng.integers(18, 80, n).astype(float),
             "income": rng.gamma(2, 15, n).round(1),
             "sex": rng.choice(["Female", "Male"], n),
+            "city": rng.choice(["Bern", "Genf", "Uri", "Zug"], n),
         }
     )
 
 
 def target(rows):
-    return (rows["age"] / 20 + 2.0 * ((rows["income"] > 30) & (rows["sex"] == "Female"))).to_numpy()
+    both = (rows["income"] > 30) & (rows["sex"] == "Female")
+    where = rows["city"].map({"Bern": 0.0, "Genf": 1.0, "Uri": 2.0, "Zug": 4.0}) * (rows["age"] > 40)
+    return (rows["age"] / 20 + 2.0 * both + where).to_numpy()
 
 
 def encoder():
-    return make_column_transformer((OneHotEncoder(), ["sex"]), remainder="passthrough")
+    return make_column_transformer((OneHotEncoder(), ["sex", "city"]), remainder="passthrough")
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +69,7 @@ def by_all_groups(model, row, others):
     added = []
     for name in NAMES:
         without = [group for group in worth if name not in group]
-        share = {group: factorial(len(group)) * factorial(2 - len(group)) / factorial(3) for group in without}
+        share = {group: factorial(len(group)) * factorial(3 - len(group)) / factorial(4) for group in without}
         with_it = {group: tuple(sorted((*group, name), key=NAMES.index)) for group in without}
         added.append(sum(share[group] * (worth[with_it[group]] - worth[group]) for group in without))
     return np.array(added)
@@ -74,7 +84,6 @@ def test_they_are_those_of_the_model_by_all_groups_of_columns(boosted):
         np.testing.assert_allclose(found.column_contributions.iloc[place], truth, atol=1e-4)
     total = found.base_values + found.contributions.sum(axis=1)
     np.testing.assert_allclose(total, found.model_outputs, rtol=0, atol=1e-12)
-    assert found.interactions.empty
     against = found.against("sex == 'Male'")
     truth = by_all_groups(boosted.model, rows.iloc[0], against.references.kinds[0].frame)
     np.testing.assert_allclose(against.column_contributions.iloc[0], truth, atol=1e-4)
@@ -106,5 +115,43 @@ def test_what_cannot_be_read_is_refused_with_a_cure(boosted):
         boosted.explain(rows[:2], reasons="lime")
     with pytest.raises(InputError, match="leave out reason_queries"):
         boosted.explain(rows[:2], reasons="shapley", reason_queries=100)
-    with pytest.raises(InputError, match="of single columns"):
-        boosted.explain(rows[:2]).in_groups({"both": ["age", "sex"]}).as_shapley()
+
+
+def test_columns_may_be_one_reason_and_pairs_are_told(boosted):
+    rows = people(4, seed=1)
+    found = boosted.explain(rows, reasons="shapley")
+    pairs = found.strongest_pairs()
+    assert set(pairs.iloc[0][["first", "second"]]) == {"age", "city"}
+    grouped = found.in_groups({"who": ["age", "sex"]})
+    together = grouped.removed(["who"])
+    others = found.references.kinds[0].frame
+    for place in range(len(rows)):
+        mixed = rows.iloc[[place] * len(others)].assign(age=others["age"].to_numpy(), sex=others["sex"].to_numpy())
+        lost = found.model_outputs.iloc[place] - boosted.model.predict(mixed).mean()
+        assert together.iloc[place] == pytest.approx(lost, abs=0.2)  # pairs of more than two are not told
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        LGBMRegressor(n_estimators=20, verbose=-1, n_jobs=1),
+        LGBMClassifier(n_estimators=20, verbose=-1, n_jobs=1),
+        xgboost.XGBClassifier(n_estimators=20, n_jobs=1),
+        xgboost.XGBRegressor(n_estimators=30, early_stopping_rounds=3, n_jobs=1),
+        HistGradientBoostingRegressor(max_iter=20),
+        GradientBoostingRegressor(n_estimators=20),
+        ExtraTreesRegressor(10, max_depth=6),
+        DecisionTreeRegressor(max_depth=5),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_trees_are_read_as_the_model_takes_them_missing_values_included(model):
+    rows = people()[["age", "income"]]
+    known = rows["age"] / 20 + (rows["income"] > 30) * (rows["age"] > 50)
+    if not isinstance(model, (GradientBoostingRegressor, ExtraTreesRegressor)):
+        rows = rows.mask(np.random.default_rng(0).random(rows.shape) < 0.1)
+    target = (known > 3) if hasattr(model, "predict_proba") else known
+    more = {"eval_set": [(rows[:100], target[:100])], "verbose": False} if "XGBRegressor" in str(type(model)) else {}
+    model.fit(rows, target, **more)
+    found = LimisExplainer(model, **OPTIONS).fit(rows).explain(rows[:50], reasons="shapley")
+    assert (found.contributions["rest"].abs() < 0.2 * found.training.output_deviation).all()

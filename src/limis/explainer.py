@@ -645,7 +645,7 @@ class LimisExplainer(BaseEstimator):
             the reasons from another one. For curves.
         reasons : {"curves", "shapley"}, default="curves"
             "curves": what was learned at fit says, with nothing asked. "shapley": Shapley values of the model itself,
-            exact, where it is an ensemble of trees that the shap package can read; they have no pairs. Both are
+            exact, and its pairs, where it is an ensemble of trees that the shap package can read. Both are
             interventional, and differ by what was not learned of the model. For curves.
         reason_queries : int, default=0
             How many questions about each row's reasons the black box may be asked besides: on walks that lead from the

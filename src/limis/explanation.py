@@ -17,10 +17,10 @@ from limis.against import check_can_be_asked, check_queries, references_for
 from limis.check import ChangeBound, Expected, Measured, fidelity_frame
 from limis.curves.asked_reasons import AskedReasons, ask_reasons
 from limis.curves.model import CurveFits
-from limis.curves.reasons import Reasons, given_reasons, reasons_of
+from limis.curves.reasons import Reasons, reasons_of
 from limis.curves.view import curve_frame
 from limis.errors import InputError, require
-from limis.exact_shapley import exact_values
+from limis.exact_shapley import exact_reasons
 from limis.fidelity.units import Units, find_units
 from limis.local_view import Reason
 from limis.metrics import skill_on_changes
@@ -182,11 +182,9 @@ class Explanations(DrawsItself):
     def as_shapley(self) -> Explanations:
         """The same explanations, with Shapley values of the model itself as reasons, exact: of trees that can be read.
 
-        Against the rows that stand for the reference, as the default is; they have no pairs. Needs shap.
+        Against the rows that stand for the reference, as the default is. Needs shap, which reads the trees.
         """
         self._need_units()
-        if self.groups is not None:
-            raise InputError("exact Shapley values are of single columns; leave out in_groups, or unfold")
         if not self.training.black_box.can_be_asked:
             raise InputError("there is no model to read; pass it to LimisExplainer, or to limis.load")
         exact = replace(self, kind="shapley", asked=None, measured=None)
@@ -202,7 +200,7 @@ class Explanations(DrawsItself):
         self._need_units()
         training = self.training
         units = find_units(training.table, training.values, groups)
-        return _with_answers(replace(self, groups=units, kind="curves", asked=None, measured=None), queries)
+        return _with_answers(replace(self, groups=units, asked=None, measured=None), queries)
 
     def unfolded(self, *, queries: int = 0) -> Explanations:
         """The same explanations, with each column as a reason of its own, though some determine one another."""
@@ -231,20 +229,10 @@ class Explanations(DrawsItself):
         """What each unit of columns adds in each row, and the leading pairs; of curves."""
         assert isinstance(self.fits, CurveFits)
         assert self.references is not None
-        if self.kind == "shapley":
-            return self._exact_reasons()
-        return reasons_of(self.fits, self.references, self.local_predictions.to_numpy(), self.units, self.asked)
-
-    def _exact_reasons(self) -> Reasons:
-        """Exact Shapley values of the model's own trees; columns of one unit are added up."""
-        assert self.references is not None
-        by_column = np.empty((len(self), len(self.training.table.columns)))
         known = self.local_predictions.to_numpy()
-        for place, reference in enumerate(self.references.kinds):
-            mine = np.flatnonzero(self.references.of_row == place)
-            if len(mine):
-                by_column[mine] = exact_values(self.training, self.frame.iloc[mine], known[mine], reference)
-        return given_reasons(self.units, self.references, by_column, known)
+        if self.kind == "shapley":
+            return exact_reasons(self.training, self.frame, self.references, known, self.units)
+        return reasons_of(self.fits, self.references, known, self.units, self.asked)
 
     def reasons_at(self, row: int) -> tuple[Reasons, int]:
         """Those of one row, and its place in them: of one alone, unless they were worked out for all."""
@@ -556,7 +544,7 @@ def _with_answers(found: Explanations, queries: int) -> Explanations:
     assert found.references is not None
     known = found.local_predictions.to_numpy()[:, None]
     (asked,) = ask_reasons(found.training, found.frame, [found.fits], found.units, known, [found.references], queries)
-    return replace(found, asked=asked)
+    return replace(found, asked=asked, kind="curves")
 
 
 @dataclass(eq=False, repr=False)

@@ -7,6 +7,7 @@ rest: what is special about the very row, which nothing near it shows.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -69,34 +70,35 @@ def reasons_of(
     asked : what the black box was asked about the reasons of these units, if it was.
     """
     merged = Merged.of(fits.ground, units or fits.ground.units)
-    n, n_units = len(fits.values), len(merged.units)
+
+    def draw(mine: np.ndarray, reference: Reference) -> tuple[Drawn, np.ndarray]:
+        drawn, more = _drawn(fits.part(mine), reference, merged)
+        return drawn, more if asked is None else np.where(asked.known[mine, None], asked.more[mine], more)
+
+    found = reasons_by(draw, references, outputs, merged.units, merged.shares)
+    return found if asked is None else replace(found, errors=asked.errors)
+
+
+def reasons_by(
+    draw: Callable[[np.ndarray, Reference], tuple[Drawn, np.ndarray]],
+    references: References,
+    outputs: np.ndarray,
+    units: Units,
+    shares: np.ndarray,
+) -> Reasons:
+    """The reasons of rows of which ``draw`` tells, against one reference at a time, what units do and what to add."""
+    n, n_units = len(outputs), len(units)
     found, pairs = np.zeros((n, n_units)), np.zeros((n, MOST_PAIRS, 2), dtype=np.int64)
     together = np.zeros((n, MOST_PAIRS))
     for place, reference in enumerate(references.kinds):
         mine = np.flatnonzero(references.of_row == place)
         if len(mine):
-            drawn, more = _drawn(fits.part(mine), reference, merged)
-            if asked is not None:
-                more = np.where(asked.known[mine, None], asked.more[mine], more)
+            drawn, more = draw(mine, reference)
             found[mine], pairs[mine], together[mine] = drawn.shapley + more, drawn.pairs, drawn.together
-    base = references.means
-    rest = outputs - base
+    rest = outputs - references.means
     for unit in range(n_units):  # not a sum: its rounding would depend on how many rows are explained together
         rest = rest - found[:, unit]
-    errors = None if asked is None else asked.errors
-    return Reasons(base, found, pairs, together, rest, merged.shares, merged.units, errors)
-
-
-def given_reasons(units: Units, references: References, by_column: np.ndarray, outputs: np.ndarray) -> Reasons:
-    """Reasons of another origin, a number a column, without pairs; the rest leads to the outputs."""
-    n = len(by_column)
-    found = np.stack([by_column[:, members].sum(axis=1) for members in units.members], axis=1)
-    rest = outputs - references.means
-    for unit in range(len(units)):
-        rest = rest - found[:, unit]
-    none = np.zeros((n, MOST_PAIRS))
-    pairs, shares = np.zeros((n, MOST_PAIRS, 2), dtype=np.int64), np.full(len(units), 1 / len(units))
-    return Reasons(references.means, found, pairs, none, rest, shares, units)
+    return Reasons(references.means, found, pairs, together, rest, shares, units)
 
 
 @dataclass
