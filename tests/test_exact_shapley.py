@@ -155,3 +155,21 @@ def test_trees_are_read_as_the_model_takes_them_missing_values_included(model):
     model.fit(rows, target, **more)
     found = LimisExplainer(model, **OPTIONS).fit(rows).explain(rows[:50], reasons="shapley")
     assert (found.contributions["rest"].abs() < 0.2 * found.training.output_deviation).all()
+
+
+def test_a_level_that_no_reference_row_has_belongs_to_its_column(boosted):
+    rows = people(4, seed=1).assign(city="Zug")
+    found = boosted.explain(rows, reasons="shapley").against("city == 'Bern'")
+    found = found.against(people(300, seed=2).query("city == 'Bern'"))
+    for place in range(len(rows)):
+        truth = by_all_groups(boosted.model, rows.iloc[place], found.references.kinds[0].frame)
+        np.testing.assert_allclose(found.column_contributions.iloc[place], truth, atol=1e-4)
+
+
+def test_rows_that_trees_cannot_take_are_refused():
+    rows = people()[["age", "city"]]
+    model = xgboost.XGBRegressor(n_estimators=5, enable_categorical=True, n_jobs=1)
+    model.fit(rows.astype({"city": "category"}), target(people()))
+    by_levels = LimisExplainer(model, **OPTIONS).fit(rows.astype({"city": "category"}))
+    with pytest.raises(InputError, match="trees"):
+        by_levels.explain(rows[:2].astype({"city": "category"}), reasons="shapley")

@@ -25,7 +25,7 @@ from limis.rows import TrainingRows
 
 CURE = 'use reasons="curves", or reason_queries for values of the model itself that any model can give'
 EXACT = 1e-4  # of the outputs' deviation may be missed: trees are read in single precision
-MOST_PATTERNS = 30_000_000  # leaves × reference rows that are counted at once: 16 bytes each
+MOST_PATTERNS = 100_000_000  # leaves × reference rows that are counted at once: 16 bytes each, at most
 
 
 @dataclass
@@ -48,7 +48,9 @@ class ReadTrees:
             n_trees = int(getattr(read, "tree_limit", None) or len(read.num_nodes))
         except Exception as error:  # it says in many ways that it cannot read a model
             raise InputError(f"the model cannot be read as trees ({type(error).__name__}: {error}); {CURE}") from error
-        if (read.threshold_types > 0).any() or read.features.max() < 0:
+        levels = getattr(read, "cat_feature_indices", None)
+        on_levels = (levels is not None and len(levels) > 0) or (read.threshold_types > 0).any()
+        if on_levels or read.features.max() < 0:
             raise InputError(f"the trees split on categories, or on nothing; {CURE}")
         counts = read.num_nodes[:n_trees]
         real = np.arange(read.children_left.shape[1]) < counts[:, None]
@@ -79,8 +81,11 @@ class ReadTrees:
 
     def cells(self, frame: pd.DataFrame) -> np.ndarray:
         """What the trees see of rows: (rows, features)."""
-        inputs = np.asarray(self.encode(frame)).astype(self.kind).astype(np.float64)
-        found = np.empty((len(inputs), len(self.breaks)), dtype=np.int32)
+        try:
+            inputs = np.asarray(self.encode(frame)).astype(self.kind).astype(np.float64)[:, : len(self.breaks)]
+        except (TypeError, ValueError) as error:
+            raise InputError(f"rows cannot be read as the trees do ({error}); {CURE}") from error
+        found = np.empty(inputs.shape, dtype=np.int32)
         for j, own in enumerate(self.breaks):
             found[:, j] = np.where(np.isnan(inputs[:, j]), -1, np.searchsorted(own, inputs[:, j]))
         return found
@@ -109,7 +114,7 @@ def exact_reasons(
         read.check(training, others, reference.outputs)
         if len(others) * len(read.trees.column) // 2 > MOST_PATTERNS:
             raise InputError(f"the trees have {len(read.trees.column):,} nodes, too many to read; {CURE}")
-        unit_of = units.of_column()[_column_of_feature(training, read, reference.frame)]
+        unit_of = units.of_column()[_column_of_feature(training, read, frame.iloc[mine], reference.frame)]
         found = Drawn.empty(len(mine), len(units), MOST_PAIRS)
         draw_reasons(read.trees, leaf_patterns(read.trees, others, unit_of), own[mine], unit_of, BETA, found)
         return found, np.zeros(found.shapley.shape)
@@ -124,16 +129,22 @@ def _parts(model: Any) -> tuple[Callable[[pd.DataFrame], Any], Any]:
     return (lambda frame: frame.to_numpy(dtype=np.float64)), (model[-1] if isinstance(model, Pipeline) else model)
 
 
-def _column_of_feature(training: TrainingRows, read: ReadTrees, frame: pd.DataFrame) -> np.ndarray:
-    """The column that each of the trees' features comes from: the one that changes it. (features,)."""
-    table, n = training.table, len(frame)
-    before = read.cells(frame)
-    owner = np.full(before.shape[1], -1)
+def _column_of_feature(
+    training: TrainingRows, read: ReadTrees, frame: pd.DataFrame, others: pd.DataFrame
+) -> np.ndarray:
+    """The column that each of the trees' features comes from: the one that changes it. (features,).
+
+    Where it is the same in all reference rows, it may still be another in the rows that are compared with them.
+    """
+    table, n = training.table, len(others)
+    owner = np.full(len(read.breaks), -1)
     for column in range(len(table.columns)):
-        changed = np.zeros((n, len(table.columns)), dtype=bool)
-        changed[:, column] = True
-        moves = Moves(np.arange(n), np.roll(np.arange(n), 1), changed)
-        differs = np.flatnonzero((read.cells(moved_frame(table, frame, frame, moves)) != before).any(axis=0))
+        differs = np.zeros(len(owner), dtype=bool)
+        for rows, place in ((others, np.roll(np.arange(n), 1)), (frame, np.arange(len(frame)) % n)):
+            changed = np.zeros((len(rows), len(table.columns)), dtype=bool)
+            changed[:, column] = True
+            moved = moved_frame(table, rows, others, Moves(np.arange(len(rows)), place, changed))
+            differs |= (read.cells(moved) != read.cells(rows)).any(axis=0)
         if (owner[differs] >= 0).any():
             raise InputError(f"the trees' features mix {table.names[column]!r} with other columns; {CURE}")
         owner[differs] = column

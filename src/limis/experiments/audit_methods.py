@@ -59,6 +59,7 @@ ESTIMATORS: dict[Estimator, str] = {
 PAIR_GROUPS, PAIR_ROWS = 2_000, 20
 PAIR_INDICES: dict[str, Index] = {"FSII, 2,000 groups": "FSII", "k-SII, 2,000 groups": "k-SII"}
 CEILING, SHAP = "booster (unreadable)", "SHAP"
+SHAP_AGAIN, READ_BY_SHAP = "SHAP of jittered rows", ("XGBoost", "LightGBM")
 GLOBAL, GAMES, PAIR_GAMES = "global models, ceiling", "Shapley values by questions", "values of pairs by groups"
 ALPHAS = (0.001, 1.0)
 CHOOSING = 50  # probe rows that peers are chosen on
@@ -257,6 +258,16 @@ def shap(problem: AuditProblem) -> Iterator[Explained]:
     yield SHAP, found, {"other reference rows": reasons(problem, _other(problem))}
 
 
+def shap_of_moved(problem: AuditProblem) -> Iterator[Explained]:
+    """TreeSHAP of rows and of the same rows jittered: how much the reasons of the model itself change."""
+    if not problem.problem.box.startswith(READ_BY_SHAP):
+        return
+    rows = problem.exam.frame
+    moved = jittered(rows, problem.exam.ground.table, problem.problem.train)
+    found, again = (_tree_shap(problem, problem.reference, own) for own in (rows, moved))
+    yield SHAP_AGAIN, found, {"jitter": again}
+
+
 def _adds_up(problem: AuditProblem, found: Any) -> bool:
     """Whether values and base are the model's outputs in every row."""
     missed = np.abs(found.base_values + found.values.sum(axis=1) - problem.exam.outputs[: len(found.values)])
@@ -277,6 +288,7 @@ GROUPS: dict[str, Callable[[AuditProblem], Iterator[Explained]]] = {
     GLOBAL: global_models,
     "LIME": lime,
     "SHAP": shap,
+    SHAP_AGAIN: shap_of_moved,
 }
 FEW_CELLS: dict[str, Callable[[AuditProblem], Iterator[Explained]]] = {BY_QUESTIONS: by_questions}
 
@@ -356,12 +368,16 @@ def _tree_shap_apart(problem: AuditProblem, reference: pd.DataFrame) -> Any:
             return None
 
 
-def _tree_shap(problem: AuditProblem, reference: pd.DataFrame) -> Any:
-    """Interventional TreeSHAP of the model's own encoded columns, added up by column of the table."""
+def _tree_shap(problem: AuditProblem, reference: pd.DataFrame, frame: pd.DataFrame | None = None) -> Any:
+    """Interventional TreeSHAP of the model's own encoded columns, added up by column of the table.
+
+    frame : the audited rows unless given; of either, those whose reasons are asked about.
+    """
+    frame = problem.exam.frame if frame is None else frame
     package = require("shap", "peers")
     pipeline = problem.problem.model
     encode, model = pipeline[:-1], pipeline[-1]
-    rows = np.asarray(encode.transform(_asked_for_reasons(problem)), dtype=np.float64)
+    rows = np.asarray(encode.transform(frame.iloc[: problem.exam.plan.reason_rows]), dtype=np.float64)
     background = np.asarray(encode.transform(reference), dtype=np.float64)
     explainer = package.TreeExplainer(model, background, feature_perturbation="interventional")
     values, base = explainer.shap_values(rows, check_additivity=False), np.ravel(explainer.expected_value)

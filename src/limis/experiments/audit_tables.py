@@ -10,6 +10,7 @@ import pandas as pd
 from limis.errors import InputError
 from limis.experiments import figures
 from limis.experiments.audit_methods import (
+    BARS,
     CEILING,
     CURVES,
     CURVES_20D,
@@ -19,6 +20,7 @@ from limis.experiments.audit_methods import (
     QUERIES,
     RIDGE,
     SHAP,
+    SHAP_AGAIN,
     TREE,
     UNTIL,
 )
@@ -48,6 +50,7 @@ BASELINES = ("nothing changes", "blind answer")
 METHODS = (
     *(
         CURVES,
+        BARS,
         UNTIL,
         CURVES_200,
         CURVES_20D,
@@ -58,6 +61,7 @@ METHODS = (
         "LIME",
         "LIME, quartiles",
         SHAP,
+        SHAP_AGAIN,
         "SILO",
         "MAPLE",
         "global ridge",
@@ -488,6 +492,7 @@ AUDIT = (
         "rows changes f most, named by what is said of that or by the largest bar; by f's own Shapley values, from "
         "random orders of the columns, which have some noise. "
         "The rank of importances is that of mean sizes over the rows against those of f's own Shapley values. "
-        "A jitter moves every number by a hundredth of its standard deviation.",
+        "A jitter moves every number by a hundredth of its standard deviation, which moves f itself: TreeSHAP of "
+        "jittered rows says by how much the reasons of boosters change.",
     ),
 )
