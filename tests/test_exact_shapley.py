@@ -15,8 +15,9 @@ from sklearn.ensemble import (
     HistGradientBoostingRegressor,
     RandomForestClassifier,
 )
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, PolynomialFeatures
 from sklearn.tree import DecisionTreeRegressor
 
 from limis import InputError, LimisExplainer
@@ -57,21 +58,22 @@ def boosted():
     return LimisExplainer(model, **OPTIONS).fit(rows)
 
 
-def by_all_groups(model, row, others):
+def by_all_groups(model, row, others, names):
     """Shapley values of a row against others, by all groups of columns."""
     worth = {}
-    for size in range(len(NAMES) + 1):
-        for group in combinations(NAMES, size):
+    for size in range(len(names) + 1):
+        for group in combinations(names, size):
             mixed = others.copy()
             for name in group:
                 mixed[name] = row[name]
             worth[group] = float(model.predict(mixed).mean())
-    added = []
-    for name in NAMES:
-        without = [group for group in worth if name not in group]
-        share = {group: factorial(len(group)) * factorial(3 - len(group)) / factorial(4) for group in without}
-        with_it = {group: tuple(sorted((*group, name), key=NAMES.index)) for group in without}
-        added.append(sum(share[group] * (worth[with_it[group]] - worth[group]) for group in without))
+    n, added = len(names), []
+    for name in names:
+        own = 0.0
+        for group in (held for held in worth if name not in held):
+            more = tuple(sorted((*group, name), key=list(names).index))
+            own += factorial(len(group)) * factorial(n - 1 - len(group)) / factorial(n) * (worth[more] - worth[group])
+        added.append(own)
     return np.array(added)
 
 
@@ -80,12 +82,12 @@ def test_they_are_those_of_the_model_by_all_groups_of_columns(boosted):
     found = boosted.explain(rows, reasons="shapley")
     others = found.references.kinds[0].frame
     for place in range(len(rows)):
-        truth = by_all_groups(boosted.model, rows.iloc[place], others)
+        truth = by_all_groups(boosted.model, rows.iloc[place], others, NAMES)
         np.testing.assert_allclose(found.column_contributions.iloc[place], truth, atol=1e-4)
     total = found.base_values + found.contributions.sum(axis=1)
     np.testing.assert_allclose(total, found.model_outputs, rtol=0, atol=1e-12)
     against = found.against("sex == 'Male'")
-    truth = by_all_groups(boosted.model, rows.iloc[0], against.references.kinds[0].frame)
+    truth = by_all_groups(boosted.model, rows.iloc[0], against.references.kinds[0].frame, NAMES)
     np.testing.assert_allclose(against.column_contributions.iloc[0], truth, atol=1e-4)
     pd.testing.assert_series_equal(found[2].contributions, found.contributions.iloc[2])
 
@@ -162,7 +164,7 @@ def test_a_level_that_no_reference_row_has_belongs_to_its_column(boosted):
     found = boosted.explain(rows, reasons="shapley").against("city == 'Bern'")
     found = found.against(people(300, seed=2).query("city == 'Bern'"))
     for place in range(len(rows)):
-        truth = by_all_groups(boosted.model, rows.iloc[place], found.references.kinds[0].frame)
+        truth = by_all_groups(boosted.model, rows.iloc[place], found.references.kinds[0].frame, NAMES)
         np.testing.assert_allclose(found.column_contributions.iloc[place], truth, atol=1e-4)
 
 
@@ -173,3 +175,70 @@ def test_rows_that_trees_cannot_take_are_refused():
     by_levels = LimisExplainer(model, **OPTIONS).fit(rows.astype({"city": "category"}))
     with pytest.raises(InputError, match="trees"):
         by_levels.explain(rows[:2].astype({"city": "category"}), reasons="shapley")
+
+
+def test_a_sparse_encoder_and_many_levels_are_read():
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"age": rng.normal(size=400), "job": rng.choice([f"j{k}" for k in range(12)], 400)})
+    encode = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), ["job"]), remainder="passthrough")
+    model = make_pipeline(encode, xgboost.XGBRegressor(n_estimators=10, n_jobs=1))
+    model.fit(rows, rows["age"] * rows["job"].isin(["j3", "j5", "j7"]))
+    found = LimisExplainer(model, **OPTIONS).fit(rows).explain(rows[:5], reasons="shapley")
+    others = found.references.kinds[0].frame
+    truth = [by_all_groups(model, rows.iloc[k], others, list(rows)) for k in range(5)]
+    np.testing.assert_allclose(found.column_contributions, truth, atol=1e-4)
+
+
+def test_features_that_mix_columns_where_no_single_change_shows_it_are_refused():
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"age": rng.integers(18, 80, 400) * 1.0, "income": rng.gamma(2, 15, 400)})
+
+    def flags(frame):
+        both = (frame["age"] < 30) & (frame["income"] > 45)
+        return np.column_stack([frame["age"] > 60, both.astype(float)])
+
+    model = make_pipeline(FunctionTransformer(flags), DecisionTreeRegressor())
+    model.fit(rows, 4.0 * ((rows["age"] < 30) & (rows["income"] > 45)) + (rows["age"] > 60))
+    young = rows.query("age < 30 and income < 40")[:5]
+    explainer = LimisExplainer(model, **OPTIONS).fit(rows)
+    for reference in ("age > 40 and income > 45", "age > 40"):
+        with pytest.raises(InputError, match="trees"):
+            explainer.explain(young, reference=reference, reasons="shapley")
+
+
+def test_missing_values_that_are_read_otherwise_than_the_model_takes_them_are_refused():
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"z": rng.integers(0, 2, 400) * 1.0, "x": rng.normal(size=400)})
+    tree = LGBMRegressor(n_estimators=1, num_leaves=3, learning_rate=1.0, min_child_samples=5, verbose=-1)
+    tree.fit(rows, np.where(rows["z"] > 0, np.where(rows["x"] > -0.5, 3.0, -3.0), -10.0))
+    unknown = rows[rows["z"] == 0][:1].assign(x=np.nan)
+    with pytest.raises(InputError, match="do not say what the model says"):
+        LimisExplainer(tree, **OPTIONS).fit(rows).explain(unknown, reasons="shapley")
+
+
+def test_the_cure_names_the_scale_that_the_trees_are_on(boosted):
+    rows = people()
+    yes = target(rows) > 3
+    forest = make_pipeline(encoder(), RandomForestClassifier(10, max_depth=4, random_state=0)).fit(rows, yes)
+    with pytest.raises(InputError, match='output="probability"'):
+        LimisExplainer(forest, output="logit", **OPTIONS).fit(rows).explain(rows[:3], reasons="shapley")
+    margins = make_pipeline(encoder(), xgboost.XGBClassifier(n_estimators=10, n_jobs=1)).fit(rows, yes)
+    with pytest.raises(InputError, match='output="logit"'):
+        LimisExplainer(margins, output="probability", **OPTIONS).fit(rows).explain(rows[:3], reasons="shapley")
+    exact = boosted.explain(rows[:3], reasons="shapley")
+    for ask in (lambda: exact.until_trusted(1000), lambda: exact.unfolded(queries=100)):
+        with pytest.raises(InputError, match="no questions"):
+            ask()
+    assert exact[:0].contributions.empty
+    pd.testing.assert_frame_equal(
+        exact[1].interactions, exact.interactions.query("row == 1").drop(columns="row").reset_index(drop=True)
+    )
+
+
+def test_models_fitted_on_arrays_and_searched_for_are_read():
+    numbers = np.random.default_rng(0).normal(size=(300, 2))
+    doubled = FunctionTransformer(lambda rows: np.column_stack([rows[:, 0], rows[:, 1] * 2]))
+    inner = make_pipeline(doubled, DecisionTreeRegressor(max_depth=4))
+    model = GridSearchCV(inner, {"decisiontreeregressor__max_depth": [3, 4]}, cv=2).fit(numbers, numbers[:, 0])
+    found = LimisExplainer(model, **OPTIONS).fit(numbers).explain(numbers[:5], reasons="shapley")
+    assert (found.column_contributions.iloc[:, 0].abs() > 0).any()

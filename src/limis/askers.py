@@ -42,12 +42,12 @@ def asker_for(model: Any, from_array: bool, labels: list[Any] | None = None) -> 
     asker = _asker_of(model, from_array)
 
     def own(ask: Ask) -> Ask:
-        return lambda frame: _to_array(ask(_own_copy(frame, labels)))
+        return lambda frame: _to_array(ask(own_copy(frame, labels)))
 
     return replace(asker, answer=own(asker.answer), margin=None if asker.margin is None else own(asker.margin))
 
 
-def _own_copy(frame: pd.DataFrame, labels: list[Any] | None) -> pd.DataFrame:
+def own_copy(frame: pd.DataFrame, labels: list[Any] | None) -> pd.DataFrame:
     """A frame that the model may write into, with the labels it was fitted with."""
     copy = frame.copy(deep=not _COPY_ON_WRITE)
     if labels is not None:

@@ -646,7 +646,8 @@ class LimisExplainer(BaseEstimator):
         reasons : {"curves", "shapley"}, default="curves"
             "curves": what was learned at fit says, with nothing asked. "shapley": Shapley values of the model itself,
             exact, and its pairs, where it is an ensemble of trees that the shap package can read. Both are
-            interventional, and differ by what was not learned of the model. For curves.
+            interventional, against the rows (100 of many) that stand for the reference, and differ by what was not
+            learned of the model. For curves.
         reason_queries : int, default=0
             How many questions about each row's reasons the black box may be asked besides: on walks that lead from the
             row to reference rows, one column after another. Reasons are then unbiased, whatever was learned at fit, and

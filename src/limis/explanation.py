@@ -182,7 +182,8 @@ class Explanations(DrawsItself):
     def as_shapley(self) -> Explanations:
         """The same explanations, with Shapley values of the model itself as reasons, exact: of trees that can be read.
 
-        Against the rows that stand for the reference, as the default is. Needs shap, which reads the trees.
+        Against the rows that stand for the reference, as the default is: 100 of many. Needs shap, which reads the
+        trees; the model is asked about 200 mixtures of rows, to see that it was read as it works.
         """
         self._need_units()
         if not self.training.black_box.can_be_asked:
@@ -303,11 +304,17 @@ class Explanations(DrawsItself):
         """
         if not self.fits.has_curves:
             raise InputError('interactions are told of curves alone; fit with surrogate="curves"')
-        found, names = self.all_reasons, np.array(self.units.names, dtype=object)
-        row, place = np.nonzero(np.abs(found.together) > LEAST_PAIR * self.training.output_deviation)
         labels = self.index.to_flat_index() if isinstance(self.index, pd.MultiIndex) else self.index
-        first, second = (names[found.pairs[row, place, side]] for side in (0, 1))
-        return pd.DataFrame({"row": labels[row], "first": first, "second": second, "value": found.together[row, place]})
+        row, told = self.pairs_in(self.all_reasons)
+        told.insert(0, "row", labels[row])
+        return told
+
+    def pairs_in(self, reasons: Reasons) -> tuple[np.ndarray, pd.DataFrame]:
+        """The pairs that matter in some rows' reasons, with the place of each row: first, second and value."""
+        row, place = np.nonzero(np.abs(reasons.together) > LEAST_PAIR * self.training.output_deviation)
+        names = np.array(self.units.names, dtype=object)
+        first, second = (names[reasons.pairs[row, place, side]] for side in (0, 1))
+        return row, pd.DataFrame({"first": first, "second": second, "value": reasons.together[row, place]})
 
     def removed(self, columns: Sequence[str]) -> pd.Series:
         """What the output loses, by these reasons, as columns take the values of the reference's rows: one a row.
@@ -432,6 +439,8 @@ class Explanations(DrawsItself):
         remains a doubt whatever is asked.
         """
         self._need_units()
+        if self.kind == "shapley":
+            raise InputError('until_trusted mends reasons="curves"; exact Shapley values need no questions')
         check_queries(queries, "until_trusted")
         check_can_be_asked(self.training, self.outputs)
         assert isinstance(self.fits, CurveFits)
@@ -451,7 +460,7 @@ class Explanations(DrawsItself):
             before=(self.asked, self.measured),
             show=show,
         )
-        return replace(self, fits=mended.fits, kind="curves", asked=mended.asked, measured=mended.measured)
+        return replace(self, fits=mended.fits, asked=mended.asked, measured=mended.measured)
 
     @cached_property
     def status(self) -> pd.DataFrame:
@@ -539,12 +548,14 @@ def _with_answers(found: Explanations, queries: int) -> Explanations:
     check_queries(queries)
     if not queries:
         return found
+    if found.kind == "shapley":
+        raise InputError("exact Shapley values need no questions; leave out queries")
     check_can_be_asked(found.training, found.outputs)
     assert isinstance(found.fits, CurveFits)
     assert found.references is not None
     known = found.local_predictions.to_numpy()[:, None]
     (asked,) = ask_reasons(found.training, found.frame, [found.fits], found.units, known, [found.references], queries)
-    return replace(found, asked=asked, kind="curves")
+    return replace(found, asked=asked)
 
 
 @dataclass(eq=False, repr=False)
@@ -586,7 +597,10 @@ class Explanation:
     @property
     def interactions(self) -> pd.DataFrame:
         """What pairs of columns do beyond what each does alone, the strongest first: first, second and value."""
-        return self.all[[self.row]].interactions.drop(columns="row")
+        if not self.all.fits.has_curves:
+            return self.all.interactions
+        reasons, place = self.all.reasons_at(self.row)
+        return self.all.pairs_in(reasons.part(np.array([place])))[1]
 
     @property
     def rest(self) -> float:

@@ -34,8 +34,8 @@ MOST_BROKEN, CONFIDENCE = 0.05, 0.9  # of trusted rows may break a promise, and 
 REMEMBERED, LITTLE = 0.9, 0.02  # of mean squares, and of the outputs' deviation: a smaller error is no memory
 CAPPED, RESAMPLED, SURE = 0.95, 400, 0.95
 REMEMBERS = (
-    "the model remembers the rows that explanations were measured on, which tells nothing of others; give probe_rows "
-    "that it was not fitted to"
+    "the model answers for the rows that explanations were measured on as it does nowhere near them: it remembers them "
+    "or changes faster than rows show, and nothing is known of others; probe_rows that it was not fitted to tell which"
 )
 FEWEST, FOLDS = 60, 5  # rows to learn from, in so many parts
 TINY, SOFT = 1e-3, 0.05  # added before logarithms: of signs, and of what is measured

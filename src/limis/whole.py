@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -58,8 +58,9 @@ def removed(found: Explanations, columns: Sequence[str]) -> pd.Series:
     if not found.fits.has_curves:
         raise InputError('what columns take away is told of curves alone; fit with surrogate="curves"')
     names, units = found.training.table.names, found.units
-    if isinstance(columns, str):
-        raise InputError(f"columns is a list of names: [{columns!r}]")
+    if isinstance(columns, str) or not isinstance(columns, Iterable):
+        raise InputError(f"columns is a list of names, as [{str(columns)!r}] is")
+    columns = [*map(str, columns)]
     unknown = [name for name in columns if name not in names and name not in units.names]
     if unknown:
         raise InputError(f"there is no column {unknown[0]!r}; there are {', '.join(map(repr, names))}")
@@ -81,7 +82,7 @@ def reason_codes(found: Explanations, n: int, towards: str | None) -> pd.DataFra
     """
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
         raise InputError(f"n is how many reasons are named, 1 or more, not {n!r}")
-    if towards is not None and towards not in TOWARDS:
+    if towards is not None and (not isinstance(towards, str) or towards not in TOWARDS):
         raise InputError(f'towards is "higher" or "lower", or left out, not {towards!r}')
     if not found.fits.has_contributions:
         raise InputError("these local models say nothing of single columns, so they name no reasons")
