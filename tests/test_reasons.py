@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from limis import InputError, LimisExplainer
-from limis.curves.games import BETA, Drawn, draw_reasons, leaf_patterns
+from limis.curves.games import draw_reasons, leaf_patterns
 from limis.curves.taught import Size, TaughtModel
 from limis.reference import FEW, MOST_STANDING, Reference
 from limis.table import Table
@@ -83,9 +83,8 @@ def test_shapley_values_pairs_and_single_removals_are_those_of_all_groups(seed):
     answers = frame["a"] * frame["b"] + np.where(frame["c"].fillna(0) > 0, frame["d"], 0) + frame["e"]
     taught = TaughtModel.teach(table, values, answers.to_numpy(), seed, Size(6, 12, 0.3))
     unit_of, others, n = np.array([0, 1, 2, 2, 3]), values[:30], 4
-    drawn = Drawn.empty(2, n, 6)
     patterns = leaf_patterns(taught.trees, taught.cells(others), unit_of)
-    draw_reasons(taught.trees, patterns, taught.cells(values[100:102]), unit_of, BETA, drawn)
+    drawn = draw_reasons(taught.trees, patterns, taught.cells(values[100:150]), unit_of, n, 6)
     everyone = tuple(range(n))
     for place in range(2):
         worth = games(taught, values[100 + place], others, unit_of)

@@ -19,7 +19,7 @@ from sklearn.pipeline import Pipeline
 from limis.askers import own_copy
 from limis.blackbox import sigmoid
 from limis.changes import ask_moved
-from limis.curves.games import BETA, Drawn, LeafPatterns, draw_reasons, leaf_patterns
+from limis.curves.games import Drawn, LeafPatterns, draw_reasons, leaf_patterns
 from limis.curves.kernels import MOST_DEEP, MOST_WAYS, Trees, deepest, predict_cells
 from limis.curves.reasons import MOST_PAIRS, Reasons, reasons_by
 from limis.errors import InputError, require
@@ -181,8 +181,7 @@ def exact_reasons(
         kept = read.patterns.setdefault(reference, {})
         if unit_of.tobytes() not in kept:
             kept[unit_of.tobytes()] = leaf_patterns(read.trees, read.cells(others), unit_of)
-        found = Drawn.empty(len(mine), len(units), MOST_PAIRS)
-        draw_reasons(read.trees, kept[unit_of.tobytes()], own[mine], unit_of, BETA, found)
+        found = draw_reasons(read.trees, kept[unit_of.tobytes()], own[mine], unit_of, len(units), MOST_PAIRS)
         return found, np.zeros(found.shapley.shape)
 
     return reasons_by(draw, references, outputs, units, np.full(len(units), 1 / len(units)))

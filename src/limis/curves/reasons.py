@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from limis.curves.asked_reasons import AskedReasons
-from limis.curves.games import BETA, Drawn, LeafPatterns, draw_reasons, leaf_patterns
+from limis.curves.games import Drawn, LeafPatterns, draw_reasons, leaf_patterns
 from limis.curves.model import CurveFits, CurveGround
 from limis.fidelity.units import Units
 from limis.reference import Reference, References
@@ -131,9 +131,8 @@ class Merged:
 def _drawn(fits: CurveFits, reference: Reference, merged: Merged) -> tuple[Drawn, np.ndarray]:
     """What the taught model says of some rows, and what the rows that speak add to each unit."""
     ground = fits.ground
-    drawn = Drawn.empty(len(fits.values), len(merged.units), MOST_PAIRS)
-    patterns = _patterns(ground, reference, merged.unit_of)
-    draw_reasons(ground.taught.trees, patterns, ground.taught.cells(fits.values), merged.unit_of, BETA, drawn)
+    patterns, cells = _patterns(ground, reference, merged.unit_of), ground.taught.cells(fits.values)
+    drawn = draw_reasons(ground.taught.trees, patterns, cells, merged.unit_of, len(merged.units), MOST_PAIRS)
     return drawn, merged.added(fits.corrected_removals(reference.values)) - (1 - merged.reliance) * drawn.alone
 
 
