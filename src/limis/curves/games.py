@@ -83,16 +83,10 @@ def _count_patterns(
             node, length = nodes[n_open], lengths[n_open]
             here[:] = missed[n_open]
             while trees.column[node] >= 0:
-                column = trees.column[node]
-                slot = _slot_of(way, length, unit_of[column])
+                slot = _slot_of(way, length, unit_of[trees.column[node]])
                 length = max(length, slot + 1)
                 nodes[n_open], lengths[n_open] = trees.right[node], length
-                for row in range(n):
-                    missed[n_open, row] = here[row]
-                    if is_left(trees, node, cells[row, column]):
-                        missed[n_open, row] |= 1 << slot
-                    else:
-                        here[row] |= 1 << slot
+                _part_ways(trees, node, cells, 1 << slot, here, missed[n_open])
                 n_open += 1
                 node = trees.left[node]
             ordered = np.sort(here)
