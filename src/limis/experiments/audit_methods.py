@@ -264,7 +264,9 @@ def shap_of_moved(problem: AuditProblem) -> Iterator[Explained]:
         return
     rows = problem.exam.frame
     moved = jittered(rows, problem.exam.ground.table, problem.problem.train)
-    found, again = (_tree_shap(problem, problem.reference, own) for own in (rows, moved))
+    both = (_tree_shap(problem, problem.reference, own) for own in (rows, moved))
+    # As frames: what is wanted of jittered rows need not add up to what the model says of the others.
+    found, again = (pd.DataFrame(one.values, rows.index[: len(one.values)], one.feature_names) for one in both)
     yield SHAP_AGAIN, found, {"jitter": again}
 
 
