@@ -1,12 +1,10 @@
 """Shapley values of the model itself, where its trees can be read."""
 
-from itertools import combinations
-from math import factorial
-
 import numpy as np
 import pandas as pd
 import pytest
 import xgboost
+from by_groups import shapley_values
 from lightgbm import LGBMClassifier, LGBMRegressor
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import (
@@ -58,36 +56,17 @@ def boosted():
     return LimisExplainer(model, **OPTIONS).fit(rows)
 
 
-def by_all_groups(model, row, others, names):
-    """Shapley values of a row against others, by all groups of columns."""
-    worth = {}
-    for size in range(len(names) + 1):
-        for group in combinations(names, size):
-            mixed = others.copy()
-            for name in group:
-                mixed[name] = row[name]
-            worth[group] = float(model.predict(mixed).mean())
-    n, added = len(names), []
-    for name in names:
-        own = 0.0
-        for group in (held for held in worth if name not in held):
-            more = tuple(sorted((*group, name), key=list(names).index))
-            own += factorial(len(group)) * factorial(n - 1 - len(group)) / factorial(n) * (worth[more] - worth[group])
-        added.append(own)
-    return np.array(added)
-
-
 def test_they_are_those_of_the_model_by_all_groups_of_columns(boosted):
     rows = people(4, seed=1)
     found = boosted.explain(rows, reasons="shapley")
     others = found.references.kinds[0].frame
     for place in range(len(rows)):
-        truth = by_all_groups(boosted.model, rows.iloc[place], others, NAMES)
+        truth = shapley_values(boosted.model.predict, rows.iloc[place], others, NAMES)
         np.testing.assert_allclose(found.column_contributions.iloc[place], truth, atol=1e-4)
     total = found.base_values + found.contributions.sum(axis=1)
     np.testing.assert_allclose(total, found.model_outputs, rtol=0, atol=1e-12)
     against = found.against("sex == 'Male'")
-    truth = by_all_groups(boosted.model, rows.iloc[0], against.references.kinds[0].frame, NAMES)
+    truth = shapley_values(boosted.model.predict, rows.iloc[0], against.references.kinds[0].frame, NAMES)
     np.testing.assert_allclose(against.column_contributions.iloc[0], truth, atol=1e-4)
     pd.testing.assert_series_equal(found[2].contributions, found.contributions.iloc[2])
 
@@ -164,7 +143,7 @@ def test_a_level_that_no_reference_row_has_belongs_to_its_column(boosted):
     found = boosted.explain(rows, reasons="shapley").against("city == 'Bern'")
     found = found.against(people(300, seed=2).query("city == 'Bern'"))
     for place in range(len(rows)):
-        truth = by_all_groups(boosted.model, rows.iloc[place], found.references.kinds[0].frame, NAMES)
+        truth = shapley_values(boosted.model.predict, rows.iloc[place], found.references.kinds[0].frame, NAMES)
         np.testing.assert_allclose(found.column_contributions.iloc[place], truth, atol=1e-4)
 
 
@@ -185,7 +164,7 @@ def test_a_sparse_encoder_and_many_levels_are_read():
     model.fit(rows, rows["age"] * rows["job"].isin(["j3", "j5", "j7"]))
     found = LimisExplainer(model, **OPTIONS).fit(rows).explain(rows[:5], reasons="shapley")
     others = found.references.kinds[0].frame
-    truth = [by_all_groups(model, rows.iloc[k], others, list(rows)) for k in range(5)]
+    truth = [shapley_values(model.predict, rows.iloc[k], others, list(rows)) for k in range(5)]
     np.testing.assert_allclose(found.column_contributions, truth, atol=1e-4)
 
 

@@ -1,12 +1,11 @@
 """Reasons by the black box's own answers, in groups, over the whole model, and in letters; rows asked until trusted."""
 
 from dataclasses import replace
-from itertools import combinations
-from math import factorial
 
 import numpy as np
 import pandas as pd
 import pytest
+from by_groups import shapley_values
 
 from limis import InputError, LimisExplainer, load
 from limis.until_trusted import fewest_until_trusted
@@ -59,31 +58,13 @@ def found(explainer):
     return explainer.explain(people(20, seed=1))
 
 
-def shapley_of_the_box(row, others):
-    """Of a row against others, by all groups of columns."""
-    worth = {}
-    for size in range(len(NAMES) + 1):
-        for group in combinations(NAMES, size):
-            mixed = others.copy()
-            for name in group:
-                mixed[name] = row[name]
-            worth[group] = score(mixed).mean()
-    added = []
-    for name in NAMES:
-        without = [group for group in worth if name not in group]
-        share = {group: factorial(len(group)) * factorial(3 - len(group)) / factorial(4) for group in without}
-        with_it = {group: tuple(sorted((*group, name), key=NAMES.index)) for group in without}
-        added.append(sum(share[group] * (worth[with_it[group]] - worth[group]) for group in without))
-    return np.array(added)
-
-
 # --- asked ------------------------------------------------------------------------------------------------------------
 
 
 def test_asked_reasons_are_unbiased_and_know_their_errors(found):
     asked = found.against("all", queries=400)
     reference = asked.references.kinds[0].frame
-    truth = np.array([shapley_of_the_box(found.frame.iloc[row], reference) for row in range(len(found))])
+    truth = np.array([shapley_values(score, found.frame.iloc[row], reference, NAMES) for row in range(len(found))])
     off = asked.column_contributions.to_numpy() - truth
     errors = asked.contribution_errors.to_numpy()
     # 80 figures: beyond four standard errors, or a hundredth where there are hardly any, a thousandth are expected.
@@ -125,7 +106,7 @@ def test_questions_too_few_or_without_a_model_are_refused(explainer, tmp_path):
 def test_one_row_as_the_reference_is_asked_exactly(explainer):
     rows = people(2, seed=4)
     asked = explainer.explain(rows.iloc[[0]], reference=rows.iloc[[1]], reason_queries=600)
-    truth = shapley_of_the_box(rows.iloc[0], rows.iloc[[1]])
+    truth = shapley_values(score, rows.iloc[0], rows.iloc[[1]], NAMES)
     # 100 orders and their reverses of four columns; nothing else is left to chance.
     np.testing.assert_allclose(asked.column_contributions.iloc[0], truth, atol=0.15)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -20,11 +19,11 @@ from limis.experiments.audit_methods import (
     asked_at_fit,
 )
 from limis.experiments.audit_problem import BOXES
-from limis.experiments.audit_runs import AuditRun
+from limis.experiments.audit_runs import runs_of
 from limis.experiments.audit_tables import CELL, JOINT, LAWS, RANGES, in_short, tabulate_skill
 from limis.experiments.experiment import Experiment
 from limis.experiments.protocol import Scope
-from limis.experiments.real_problem import SMALL_LOADERS, RealProblem
+from limis.experiments.real_problem import SMALL_LOADERS
 from limis.experiments.runs import Run
 
 if TYPE_CHECKING:
@@ -37,20 +36,11 @@ ASKED_DATA = ("Adult", "Weather", "German", "Bike")
 BOXES_ASKED = ("XGBoost", "LightGBM, defaults")
 
 
-def _runs(scope: Scope, data: str, boxes: Iterable[str], groups: Iterable[str]) -> list[Run]:
-    return [
-        AuditRun(RealProblem(data, box, seed, scope.tests, scope.rows, scope.quick), group)
-        for box in boxes
-        for seed in range(scope.seeds)
-        for group in groups
-    ]
-
-
 def _small_runs(scope: Scope) -> list[Run]:
     return [
         run
         for data in SMALL_LOADERS
-        for run in _runs(scope, data, BOXES, (CURVES, *(() if data in THREE_CLASSES else PEERS)))
+        for run in runs_of(scope, data, BOXES, (CURVES, *(() if data in THREE_CLASSES else PEERS)))
     ]
 
 
@@ -80,7 +70,7 @@ def _by_kind(part: pd.DataFrame) -> dict[str, str]:
 
 
 def _asked_runs(scope: Scope) -> list[Run]:
-    return [run for data in ASKED_DATA for run in _runs(scope, data, BOXES_ASKED, (BY_QUESTIONS,))]
+    return [run for data in ASKED_DATA for run in runs_of(scope, data, BOXES_ASKED, (BY_QUESTIONS,))]
 
 
 def _show_asked(table: pd.DataFrame) -> pd.DataFrame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ import pandas as pd
 from limis.experiments.audit_methods import BY_QUESTIONS, FEW_CELLS, GAMES, GROUPS, RIDGE
 from limis.experiments.audit_problem import FORMAT, AuditProblem
 from limis.experiments.methods import REVISION
+from limis.experiments.protocol import Scope
 from limis.experiments.real_problem import RealProblem
 from limis.experiments.runs import Arrays, key_of
 from limis.explanation import Explanations
@@ -103,6 +105,17 @@ class Audited:
     facts: dict[str, Any]
     attributions: dict[str, np.ndarray]
     own_moves: float  # ridges' skill by the law that they are fitted on and chosen by; NaN of other methods
+
+
+def runs_of(scope: Scope, data: str, boxes: Iterable[str], groups: Iterable[str]) -> list[AuditRun]:
+    """Groups of methods on one data set, by each black box and seed."""
+    groups = list(groups)
+    return [
+        AuditRun(RealProblem(data, box, seed, scope.tests, scope.rows, scope.quick), group)
+        for box in boxes
+        for seed in range(scope.seeds)
+        for group in groups
+    ]
 
 
 def _skill_by_own_moves(found: Explanations | None, problem: RealProblem) -> float:

@@ -27,10 +27,10 @@ from limis.experiments.audit_methods import (
 from limis.experiments.audit_paired import NOTE as PAIRS_NOTE
 from limis.experiments.audit_paired import OF_CEILING, READABLE, draw_pairs, show_pairs, tabulate_pairs
 from limis.experiments.audit_problem import BOXES
-from limis.experiments.audit_runs import Audited, AuditRun
+from limis.experiments.audit_runs import Audited, AuditRun, runs_of
 from limis.experiments.experiment import Experiment
 from limis.experiments.protocol import Scope
-from limis.experiments.real_problem import LOADERS, MORE_LOADERS, RealProblem
+from limis.experiments.real_problem import LOADERS, MORE_LOADERS
 from limis.experiments.runs import Run
 from limis.fidelity.audit.figures import BY_BAR, REMOVAL, SHAPLEY, skills
 from limis.fidelity.audit.figures import stability as compare
@@ -90,12 +90,10 @@ NOTE = LAWS + (
 
 def _runs(scope: Scope) -> list[Run]:
     return [
-        AuditRun(RealProblem(data, box, seed, scope.tests, scope.rows, scope.quick), group)
+        run
         for data in (*LOADERS, *MORE_LOADERS)
-        for box in BOXES
-        for seed in range(scope.seeds)
-        for group in GROUPS
-        if not (group == "limis, another seed" and data in NOT_AGAIN)
+        for run in runs_of(scope, data, BOXES, GROUPS)
+        if not (run.group == "limis, another seed" and data in NOT_AGAIN)
     ]
 
 

@@ -22,11 +22,11 @@ from limis.experiments.audit_methods import (
 )
 from limis.experiments.audit_paired import ALPHA, differences, holm
 from limis.experiments.audit_problem import BOXES
-from limis.experiments.audit_runs import Audited, AuditRun
+from limis.experiments.audit_runs import Audited, runs_of
 from limis.experiments.audit_tables import LAWS
 from limis.experiments.experiment import Experiment
 from limis.experiments.protocol import Scope
-from limis.experiments.real_problem import LOADERS, MORE_LOADERS, RealProblem
+from limis.experiments.real_problem import LOADERS, MORE_LOADERS
 from limis.experiments.runs import Run
 
 if TYPE_CHECKING:
@@ -47,13 +47,7 @@ PAIRS: dict[str, list[tuple[str, str]]] = {
 
 
 def _runs(scope: Scope) -> list[Run]:
-    return [
-        AuditRun(RealProblem(data, box, seed, scope.tests, scope.rows, scope.quick), group)
-        for data in (*LOADERS, *MORE_LOADERS)
-        for box in BOXES
-        for seed in range(scope.seeds)
-        for group in PAIRED
-    ]
+    return [run for data in (*LOADERS, *MORE_LOADERS) for run in runs_of(scope, data, BOXES, PAIRED)]
 
 
 def tabulate_why(outcomes: list[Audited]) -> pd.DataFrame:
