@@ -2,6 +2,8 @@
 
 import json
 import math
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -253,3 +255,16 @@ def test_growth_is_measured_for_each_size_and_drawn(tmp_path, capsys):
     assert line["with_contributions_ms"] > 0
     write_page(tmp_path)
     assert "explanations a second" in (tmp_path / "README.md").read_text()
+
+def test_the_rise_of_memory_is_that_of_what_was_made():
+    # In a process of its own: whatever else gives memory back meanwhile would count against it.
+    program = (
+        "import numpy as np\n"
+        "from limis.experiments.bench.memory import rise\n"
+        "with rise() as risen:\n"
+        "    made = np.ones(50_000_000)\n"
+        "print(risen.megabytes)"
+    )
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    megabytes = float(told.stdout)
+    assert math.isnan(megabytes) or 200 < megabytes < 800  # 400 were made; the system counts pages roughly

@@ -426,13 +426,13 @@ class LimisExplainer(BaseEstimator):
         else:
             choosing, measuring = self._divide(held_out.part(rng.permutation(len(held_out))), rng)
             choosing = choosing.part(np.arange(min(len(choosing), MOST_PROBES)))
-        # Those that choose and those that measure may each have an eighth of the questions; so may groups of columns.
+        # Those that choose and those that measure may each have an eighth of the questions, groups of columns half of it.
         most = max(FEWEST_ASKED, self.max_questions // (8 * CHANGES * (len(RANGES) + 1)))
         if not training.black_box.can_be_asked:
             most = len(training)
         choosing, measuring = (part.part(np.arange(min(len(part), most))) for part in (choosing, measuring))
         places, measured = places[:most], measured[:most]
-        grouping = Grouping.within(self.max_questions // 8)
+        grouping = Grouping.within(self.max_questions // 16, len(measuring))
         units = find_units(training.table, training.values)
         asked, to_measure = (
             MeasuringRows.ask(

@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from scipy.special import expit
+from threadpoolctl import threadpool_limits
 
 from limis.curves.weights import ResponseWeights
 
@@ -107,6 +108,7 @@ def best_reliance(
     return np.clip(np.divide(both + prior, total, out=np.ones(n_units), where=total > 0), 0.0, 1.0)
 
 
+@threadpool_limits.wrap(limits=1, user_api="blas")  # of such small products, threads wait longer than they work
 def train(
     teaching: Lessons,
     checking: Lessons,

@@ -27,7 +27,7 @@ from limis.curves.kernels import (
 )
 from limis.table import Table
 
-CELLS_A_THREAD = 2_000_000  # of fewer, threads wait for each other longer than they work
+CELLS_A_THREAD = 500_000  # of fewer, threads wait for each other longer than they work
 PRIOR = 5.0  # rows' worth of trust that the overall mean gets in the mean answer of a level
 
 

@@ -56,8 +56,9 @@ OF_MANY = (
     Member(Size(300, 63, 0.05, 0.5), with_rows=True),
     Member(Size(300, 63, 0.2), with_rows=True),
 )
-# Few rows are mixed in few ways, which smaller trees tell as well, in half of the time.
-FEW_TO_MIX, OF_FEW = 1_500, (Member(Size(150, 31, 0.2)), Member(Size(80, 63, 0.1)))
+# Few rows are mixed in few ways, which smaller trees tell as well, in half of the time. Fits without some of the rows,
+# which choose and measure, get by with the first.
+FEW_TO_MIX, OF_FEW = 1_500, (Member(Size(100, 31, 0.2)), Member(Size(60, 95, 0.12)))
 # Of given outputs there may be noise to be learned by heart.
 OF_GIVEN = (Member(Size(30, 15, 0.05)), Member(Size(100, 15, 0.05)), Member(Size(300, 63, 0.05)))
 MOST_TOGETHER = 2  # of them: each costs time whenever a row is explained
@@ -266,21 +267,18 @@ def fit_curves(
     if mixtures is not None:
         n_asked = len(mixtures)
         mixtures, tested = mixtures.divided(min(MOST_TESTED, int(TESTED_SHARE * len(mixtures))))
-    fold_of = None if places is None else rng.permutation(np.arange(len(training)) % _n_folds(len(training)))
-    first_fold = training, mixtures, choosing
-    if fold_of is not None and places is not None:
-        left_out = fold_of == 0
-        first_fold = (
-            training.part(np.flatnonzero(~left_out)),
-            None if mixtures is None else mixtures.without(left_out),
-            choosing.part(np.flatnonzero(left_out[places])),
-        )
     members: tuple[Member, ...] = OF_GIVEN
     if can_be_asked:
-        members = OF_FEW if len(training) <= FEW_TO_MIX else OF_MANY
-    teacher, taught = Teacher(seed, n_threads, members).choose(*first_fold, unit_of, show)
-    of_first_fold = taught
-    if fold_of is not None:
+        members = OF_FEW if places is not None or len(training) <= FEW_TO_MIX else OF_MANY
+    teacher, fold_of = Teacher(seed, n_threads, members), None
+    if places is None:
+        teacher, taught = teacher.choose(training, mixtures, choosing, unit_of, show)
+    else:
+        fold_of = rng.permutation(np.arange(len(training)) % _n_folds(len(training)))
+        if not can_be_asked:
+            left_out = fold_of == 0
+            own = choosing.part(np.flatnonzero(left_out[places]))
+            teacher, _ = teacher.choose(training.part(np.flatnonzero(~left_out)), None, own, unit_of, show)
         taught = teacher.teach(training, mixtures)
     if tested is not None and len(tested) and np.ptp(tested.outputs) > 0:
         facts["taught_nse"] = nse(tested.outputs, taught.predict(tested.values))
@@ -310,8 +308,7 @@ def fit_curves(
         found.fold_of = fold_of
         with progress(int(fold_of.max()) + 1, "fitting without some rows", show) as bar:
             for number in range(int(fold_of.max()) + 1):
-                already = of_first_fold if number == 0 else None
-                found.folds.append(_fold(found, fold_of == number, options, rng, already))
+                found.folds.append(_fold(found, fold_of == number, options, rng))
                 bar.update()
     _choose(found, choosing, places, options, seed)
     found.facts = facts
@@ -344,23 +341,20 @@ def _with_forest(
 
 
 def _fold(
-    whole: FittedCurves,
-    left_out: np.ndarray,
-    options: CurveOptions,
-    rng: np.random.Generator,
-    taught: TaughtModel | None = None,
+    whole: FittedCurves, left_out: np.ndarray, options: CurveOptions, rng: np.random.Generator
 ) -> FittedCurves:
-    """The same fitted without some of the rows, on the same answers; ``taught`` where it was taught so already."""
+    """The same fitted without some of the rows, on the same answers."""
     training, told = whole.training.part(np.flatnonzero(~left_out)), whole.told.without(left_out)
-    ground = whole.model.ground
-    if taught is None:
-        taught = whole.teacher.teach(training, told.mixtures)
+    ground, teacher = whole.model.ground, whole.teacher
+    if training.black_box.can_be_asked:
+        teacher = replace(teacher, members=teacher.members[:1])
+    taught = teacher.teach(training, told.mixtures)
     if not training.black_box.can_be_asked or len(told.responses) == 0:
         told = replace(told, responses=standing_responses(training, ground.grids, taught, rng))
     expected = taught_responses(ground.grids, taught, told.responses.base.values)
     recorded = RecordedRows.of(training.table, ground.grids, taught, told.responses, ground.reliance, expected)
     ground = replace(ground, taught=taught, recorded=recorded)
-    return _with_forest(training, told, whole.teacher, ground, expected, options, rng)
+    return _with_forest(training, told, teacher, ground, expected, options, rng)
 
 
 def check_curve_options(weighting: str, objective: str) -> None:
@@ -485,7 +479,10 @@ def _probe_lessons(found: FittedCurves, choosing: MeasuringRows) -> Lessons:
     if not asked_of:
         at, units, moved = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)], [values[:0]]
         changes = worth = [np.empty(0)]
-    questions = _Questions(*map(np.concatenate, (at, units, moved, changes, worth)))
+    rows, unit, after, answers, worths = map(np.concatenate, (at, units, moved, changes, worth))
+    taught = model.ground.taught
+    expected = taught.unit_changes(taught.cells(values), rows, taught.cells(after), model.ground.unit_of)
+    questions = _Questions(rows, unit, after, answers, expected[np.arange(len(rows)), unit], worths)
     return _lessons(found, model.weights, values, questions)
 
 
@@ -499,9 +496,10 @@ def _recorded_lessons(found: FittedCurves, weights: ResponseWeights, seed: int) 
     units, near = rng.choice(np.flatnonzero(grids.sizes), len(at)), rng.random(len(at)) < 0.5
     cells = grids.draw(table, values[at], units, near, rng)
     changes = responses.outputs[rows[at], cells] - responses.base.outputs[rows[at]]
+    expected = found.expected[rows[at], cells] - model.ground.taught.predict(values)[at]
     squares = np.bincount(near, changes**2, 2)
     worth = 0.5 / np.maximum(squares, 1e-300)[near.astype(np.int64)]
-    questions = _Questions(at, units, grids.moved(values[at], units, cells), changes, worth)
+    questions = _Questions(at, units, grids.moved(values[at], units, cells), changes, expected, worth)
     return _lessons(found, weights, values, questions, rows)
 
 
@@ -516,6 +514,7 @@ class _Questions(NamedTuple):
     units: np.ndarray  # (questions,)
     moved: np.ndarray  # (questions, columns) the row after the change
     changes: np.ndarray  # (questions,) what the black box's output changed by
+    expected: np.ndarray  # (questions,) what the taught model's does
     worth: np.ndarray  # (questions,)
 
 
@@ -534,8 +533,6 @@ def _lessons(
     slots, proximity = replace(found.model, weights=weights).near(training, values)
     if own_slots is not None:
         proximity = np.where(slots == own_slots[:, None], 0.0, proximity)
-    taught, cells, n = ground.taught, ground.taught.cells(values), np.arange(len(asked.rows))
-    expected = taught.unit_changes(cells, asked.rows, taught.cells(asked.moved), ground.unit_of)[n, asked.units]
     here = ground.grids.between(training.table, values).part(asked.rows).at(asked.units)
     there = ground.grids.between(training.table, asked.moved).at(asked.units)
     known, lines = here.known & there.known, slots[asked.rows]
@@ -546,4 +543,6 @@ def _lessons(
     apart = np.zeros((*slots.shape, values.shape[1]))
     recorded_ranks, is_category = ground.recorded.ranks, training.table.is_category
     write_distances(training.table.ranks(values), slots, recorded_ranks, is_category, apart)
-    return Lessons(asked.rows, asked.units, asked.changes, expected, said, said_taught, asked.worth, proximity, apart)
+    return Lessons(
+        asked.rows, asked.units, asked.changes, asked.expected, said, said_taught, asked.worth, proximity, apart
+    )

@@ -18,7 +18,7 @@ from limis.rows import TrainingRows
 from limis.training.probes import ProbeRows
 
 CHANGES = 6  # of each row and range
-MOST_GROUPED, ENOUGH_GROUPED = 1000, 700  # rows that are asked about groups of columns, and how many are enough
+MOST_GROUPED, ENOUGH_GROUPED = 1000, 500  # rows that are asked about groups of columns, and how many are enough
 # Groups of each size a row, and training rows that replace each: as many as leave questions for enough rows.
 GROUPINGS = ((6, 8), (4, 8), (3, 8), (2, 8), (2, 4), (1, 4))
 PROMISED = 200  # the range that bounds hold for, or the widest below it that the table is long enough for
@@ -33,13 +33,14 @@ class Grouping:
     donors: int = 0  # training rows that replace each
 
     @classmethod
-    def within(cls, n_questions: int) -> Grouping:
-        """As many as so many questions allow."""
+    def within(cls, n_questions: int, n_rows: int) -> Grouping:
+        """As many as so many questions allow, of so many rows."""
+        most = min(n_rows, MOST_GROUPED)
         for groups, donors in GROUPINGS:
             rows = n_questions // (groups * donors * len(GROUP_SIZES) + CHANGES)
-            if rows >= ENOUGH_GROUPED:
+            if rows >= min(most, ENOUGH_GROUPED):
                 break
-        return cls(min(rows, MOST_GROUPED), groups, donors)
+        return cls(min(rows, most), groups, donors)
 
 
 @dataclass

@@ -25,13 +25,6 @@ def rise() -> Iterator[Rise]:
     """Peak of the resident memory inside the block, less what was resident before it. Known on Linux alone.
 
     What the block finds already there, or takes from memory that Python had kept after earlier work, is not counted.
-
-    Examples
-    --------
-    >>> with rise() as risen:
-    ...     zeros = np.ones(10_000_000)
-    >>> bool(np.isnan(risen.megabytes) or risen.megabytes > 70)
-    True
     """
     found = Rise()
     gc.collect()
