@@ -102,7 +102,8 @@ def reasons_asked(problem: AuditProblem) -> Iterator[Explained]:
     few, n_columns = found[:GAME_ROWS], len(found.training.table.columns)
     for times in _budgets(problem):
         yield reasons_by(times), few.against("all", queries=times * n_columns), {}
-    yield UNTIL, found.until_trusted(UNTIL_QUESTIONS), {}
+    if n_columns <= WIDE:  # of more, so few questions mend nothing, and are refused
+        yield UNTIL, found.until_trusted(UNTIL_QUESTIONS), {}
 
 
 def shapley_games(problem: AuditProblem) -> Iterator[Explained]:
