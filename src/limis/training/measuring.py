@@ -18,9 +18,10 @@ from limis.rows import TrainingRows
 from limis.training.probes import ProbeRows
 
 CHANGES = 6  # of each row and range
-MOST_GROUPED, ENOUGH_GROUPED = 1000, 500  # rows that are asked about groups of columns, and how many are enough
-# Groups of each size a row, and training rows that replace each: as many as leave questions for enough rows.
-GROUPINGS = ((6, 8), (4, 8), (3, 8), (2, 8), (2, 4), (1, 4))
+MOST_GROUPED, ENOUGH_GROUPED = 1000, 700  # rows that are asked about groups of columns, and how many are enough
+# Groups of each size a row, as many as leave questions for enough rows, and training rows that replace each: many
+# groups tell more of a row than many rows for each, of which the taught model foresees most.
+GROUPINGS, DONORS = (8, 6, 4, 2, 1), 2
 PROMISED = 200  # the range that bounds hold for, or the widest below it that the table is long enough for
 
 
@@ -30,17 +31,16 @@ class Grouping:
 
     rows: int
     groups: int = 0  # of each size
-    donors: int = 0  # training rows that replace each
 
     @classmethod
     def within(cls, n_questions: int, n_rows: int) -> Grouping:
         """As many as so many questions allow, of so many rows."""
         most = min(n_rows, MOST_GROUPED)
-        for groups, donors in GROUPINGS:
-            rows = n_questions // (groups * donors * len(GROUP_SIZES) + CHANGES)
+        for groups in GROUPINGS:
+            rows = n_questions // (groups * DONORS * len(GROUP_SIZES) + CHANGES)
             if rows >= min(most, ENOUGH_GROUPED):
                 break
-        return cls(min(rows, most), groups, donors)
+        return cls(min(rows, most), groups)
 
 
 @dataclass
@@ -61,13 +61,13 @@ class GroupAnswers:
         cls, training: TrainingRows, frame: pd.DataFrame, units: Units, grouping: Grouping, rng: np.random.Generator
     ) -> GroupAnswers:
         """Draw groups of every size, and ask."""
-        n, n_units, n_donors = len(frame), len(units), grouping.donors
+        n, n_units = len(frame), len(units)
         sizes = [kind for kind in GROUP_SIZES for _ in range(grouping.groups)]
         groups = np.array([draw_group(kind, n_units, rng) for _ in range(n) for kind in sizes]).reshape(-1, n_units)
         rows = np.repeat(np.arange(n), len(sizes))
-        donors = rng.integers(len(training), size=(len(rows), n_donors))
-        changed = np.repeat(groups @ units.matrix(len(training.table.columns)), n_donors, axis=0)
-        every, outputs = ask_moved(training, frame, Moves(np.repeat(rows, n_donors), donors.ravel(), changed))
+        donors = rng.integers(len(training), size=(len(rows), DONORS))
+        changed = np.repeat(groups @ units.matrix(len(training.table.columns)), DONORS, axis=0)
+        every, outputs = ask_moved(training, frame, Moves(np.repeat(rows, DONORS), donors.ravel(), changed))
         if every is not None:
             every = every.reshape(*donors.shape, -1)
         return cls(rows, groups, training.values[donors], outputs.reshape(donors.shape), every)
