@@ -256,6 +256,7 @@ def test_growth_is_measured_for_each_size_and_drawn(tmp_path, capsys):
     write_page(tmp_path)
     assert "explanations a second" in (tmp_path / "README.md").read_text()
 
+
 def test_the_rise_of_memory_is_that_of_what_was_made():
     # In a process of its own: whatever else gives memory back meanwhile would count against it.
     program = (
@@ -265,6 +266,6 @@ def test_the_rise_of_memory_is_that_of_what_was_made():
         "    made = np.ones(50_000_000)\n"
         "print(risen.megabytes)"
     )
-    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)  # noqa: S603
     megabytes = float(told.stdout)
     assert math.isnan(megabytes) or 200 < megabytes < 800  # 400 were made; the system counts pages roughly

@@ -340,9 +340,7 @@ def _with_forest(
     return FittedCurves(training, told, teacher, CurveModel(retriever, ground, weights), expected)
 
 
-def _fold(
-    whole: FittedCurves, left_out: np.ndarray, options: CurveOptions, rng: np.random.Generator
-) -> FittedCurves:
+def _fold(whole: FittedCurves, left_out: np.ndarray, options: CurveOptions, rng: np.random.Generator) -> FittedCurves:
     """The same fitted without some of the rows, on the same answers."""
     training, told = whole.training.part(np.flatnonzero(~left_out)), whole.told.without(left_out)
     ground, teacher = whole.model.ground, whole.teacher
