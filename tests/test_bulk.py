@@ -252,6 +252,7 @@ def test_a_file_mended_after_what_is_finished_is_no_reason_to_begin_again(explai
     assert done.rows == 40
 
 
+@pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")  # shap's own
 def test_reasons_in_parts_start_from_the_reference_that_was_named(here, tmp_path):
     curves, rows = fitted(price, surrogate="curves", max_questions=5000), make_rows(20)
     source = write(tmp_path / "rows", a=rows)
@@ -261,6 +262,8 @@ def test_reasons_in_parts_start_from_the_reference_that_was_named(here, tmp_path
     np.testing.assert_allclose(told["base_value"], expected.base_values)
     with pytest.raises(InputError, match="not rows"):
         curves.explain_dataset(source, tmp_path / "other", reference=rows)
+    with pytest.raises(InputError, match="cannot be read as trees"):
+        curves.explain_dataset(source, tmp_path / "other", reasons="shapley")
     assert here
 
 

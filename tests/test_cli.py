@@ -191,6 +191,7 @@ def test_explain_writes_a_table_with_the_rows_own_columns_first(limis_command, t
     assert {"model_output", "trusted", "doubts", "fixed_here", "unknown_here"} <= set(written.columns)
 
 
+@pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")  # shap's own
 def test_questions_and_a_reference_are_options(limis_command, tmp_path):
     code, _, _ = limis_command("explain", "dear.limis", "rows.csv", "-o", "asked.csv", "--until-trusted", "1000")
     assert code == 0
@@ -201,6 +202,9 @@ def test_questions_and_a_reference_are_options(limis_command, tmp_path):
     assert code == 0
     base = pd.read_csv(tmp_path / "asked.csv")["base_value"]
     assert np.ptp(base) == 0
+    code, _, err = limis_command("explain", "dear.limis", "rows.csv", "--reasons", "shapley")
+    assert code == 1
+    assert "the trees split on categories" in err
     code, _, err = limis_command("explain", "dear.limis", "rows.csv", "--reason-queries", "2")
     assert code == 1
     assert "are the fewest" in err

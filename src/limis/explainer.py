@@ -752,6 +752,7 @@ class LimisExplainer(BaseEstimator):
         one_class: Any = None,
         queries: int = 0,
         reference: Any = "all",
+        reasons: Kind = "curves",
         reason_queries: int = 0,
         until_trusted: int = 0,
     ) -> BulkResult:
@@ -787,6 +788,8 @@ class LimisExplainer(BaseEstimator):
             As in `explain`.
         reference : str or dict, default="all"
             As in `explain`: a condition or a group of training rows, "other outcome" or "near threshold".
+        reasons : {"curves", "shapley"}, default="curves"
+            As in `explain`.
 
         Returns
         -------
@@ -823,6 +826,7 @@ class LimisExplainer(BaseEstimator):
             questions={
                 "queries": queries,
                 "reference": reference,
+                "reasons": reasons,
                 "reason_queries": reason_queries,
                 "until_trusted": until_trusted,
             },

@@ -71,12 +71,18 @@ def explain_dataset(
     _check_count("rows_a_part", rows_a_part)
     if cluster is not None:
         require("ray", "ray")
-    nothing: dict[str, Any] = {"queries": 0, "reason_queries": 0, "until_trusted": 0, "reference": ALL}
+    nothing: dict[str, Any] = {
+        "queries": 0,
+        "reason_queries": 0,
+        "until_trusted": 0,
+        "reference": ALL,
+        "reasons": "curves",
+    }
     questions = nothing | (questions or {})
     if not isinstance(questions["reference"], (str, dict)):
         raise InputError("a reference of rows in parts is a condition or a group of training rows, not rows")
     options = {"outputs": outputs, "one_class": _class_label(explainer, one_class), **questions}
-    if any(value not in (0, ALL) for value in questions.values()):
+    if questions != nothing:
         explainer.explain(explainer.training_.frame.iloc[:1], **questions)  # says at once where it cannot
     names = explainer.training_.table.source_names
     rows = look_at(Path(source), needed=[*names, *([] if outputs is None else [outputs])])

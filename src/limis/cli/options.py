@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from typing import Any
+from typing import Any, get_args
 
 from limis.against import ALL
+from limis.explanation import Kind
 
 
 def seed(text: str) -> int:
@@ -58,8 +59,15 @@ def add_questions(parser: ArgumentParser) -> None:
         help='whom reasons compare each row with: "all" training rows, those of a condition such as "age > 40", '
         '"other outcome" or "near threshold" (all)',
     )
+    parser.add_argument(
+        "--reasons",
+        choices=get_args(Kind),
+        default="curves",
+        help='what reasons are: what "curves" learned of the model, or exact "shapley" values of its trees (curves)',
+    )
 
 
 def questions_of(args: Namespace) -> dict[str, Any]:
     """Those options, as `explain` takes them."""
-    return {name: getattr(args, name) for name in ("queries", "reason_queries", "until_trusted", "reference")}
+    names = ("queries", "reason_queries", "until_trusted", "reference", "reasons")
+    return {name: getattr(args, name) for name in names}
