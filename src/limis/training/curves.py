@@ -333,6 +333,7 @@ def _with_forest(
     marked[told.responses.origin] = True
     with progress(1, "growing the forest", options.verbose) as bar:
         threads = -1 if options.n_jobs is None else options.n_jobs
+        threads = 1 if len(training) <= FEW_TO_MIX else threads  # of few rows, threads cost more than they do
         retriever = Retriever.fit(training, rng=rng, n_jobs=threads, marked=marked)
         bar.update()
     n_candidates = N_CANDIDATES if options.candidates == "auto" else int(options.candidates)
