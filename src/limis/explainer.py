@@ -426,7 +426,7 @@ class LimisExplainer(BaseEstimator):
         else:
             choosing, measuring = self._divide(held_out.part(rng.permutation(len(held_out))), rng)
             choosing = choosing.part(np.arange(min(len(choosing), MOST_PROBES)))
-        # Those that choose and those that measure may have an eighth of the questions each, groups of columns half.
+        # Rows that choose and those that measure may have an eighth of the questions each, groups half of that.
         most = max(FEWEST_ASKED, self.max_questions // (8 * CHANGES * (len(RANGES) + 1)))
         if not training.black_box.can_be_asked:
             most = len(training)

@@ -85,7 +85,7 @@ class Ground:
         """In which units other rows, given by their values, differ from a row: (others, units) bool."""
         members = self.units.members
         differs = ~same(others, self.values[row])[:, np.concatenate(members)]
-        if len(members) == differs.shape[1]:
+        if len(members) == differs.shape[1]:  # each is one column
             return differs
         starts = np.cumsum([0, *map(len, members[:-1])])
         return np.logical_or.reduceat(differs, starts, axis=1)

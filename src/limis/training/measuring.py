@@ -30,7 +30,7 @@ class Grouping:
     """How many rows are asked about groups of columns, and about how many."""
 
     rows: int
-    groups: int = 0  # of each size
+    groups: int  # of each size
 
     @classmethod
     def within(cls, n_questions: int, n_rows: int) -> Grouping:
