@@ -14,10 +14,13 @@ from limis.curves.asking import UnitAnswers
 from limis.curves.grids import Grids
 from limis.curves.learning import Lessons, train
 from limis.curves.model import shared_out
+from limis.curves.questions import ask_mixtures
 from limis.curves.taught import Size, TaughtModel, order_levels
 from limis.curves.weights import ResponseWeights
 from limis.fidelity.units import Units, find_units
+from limis.outputs import first_outputs
 from limis.perturb import MovedRows
+from limis.rows import TrainingRows
 from limis.table import Table
 
 FEW = {"surrogate": "curves", "max_questions": 30_000, "n_jobs": 1}
@@ -183,6 +186,27 @@ def test_a_column_with_the_name_of_a_unit_of_others_stays_on_its_own():
     units = find_units(table, table.values(frame))
     assert [members.tolist() for members in units.members] == [[0, 1], [2]]
     assert units.names == ["a / b (together)", "a / b"]
+
+
+def test_mixtures_start_often_where_the_model_goes_far_but_not_at_rows_that_it_only_remembers():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.random((2000, 4)), columns=list("abcd"))
+    far, remembered = frame["a"] > 0.98, frame["b"] > 0.98
+    known = pd.MultiIndex.from_frame(frame[remembered])
+
+    class Model:
+        def predict(self, rows):
+            whole = pd.MultiIndex.from_frame(rows).isin(known)
+            return 100.0 * (rows["a"] > 0.98) + 100.0 * whole
+
+    table, frame = Table.learn(frame)
+    black_box, outputs = first_outputs(Model(), "auto", table, frame, None, None)
+    training = TrainingRows(table, black_box, frame, table.values(frame), outputs)
+    mixtures = ask_mixtures(training, 500_000, rng, n_threads=1)
+    first, second = mixtures.origin.T
+    # Of chance alone a row would start as often as it is mixed in; 60,000 mixtures of 40 rows: 1,200 ± 35.
+    assert far[first].sum() > 5 * far[second].sum()
+    assert remembered[first].sum() < 1.5 * remembered[second].sum()
 
 
 def test_grids_hold_values_that_exist_and_levels_answer_for_themselves_alone():
@@ -612,6 +636,9 @@ def test_a_table_with_one_column_and_a_constant_model_are_explained():
     X = np.random.default_rng(0).normal(size=(200, 1))
     found = LimisExplainer(lambda rows: rows[:, 0] ** 2, **FEW).fit(X).explain(X[:3])
     assert np.isfinite(found.curves["output"]).all()
+    many = np.random.default_rng(0).normal(size=(2200, 1))  # for which mixtures are aimed, had they two columns
+    whole = LimisExplainer(lambda rows: rows[:, 0] ** 2, max_questions=200_000, n_jobs=1).fit(many).explain(many[:3])
+    assert np.isfinite(whole.curves["output"]).all()
     flat = LimisExplainer(lambda rows: np.ones(len(rows)), **FEW).fit(X).explain(X[:3])
     assert flat.curves["change"].eq(0).all()
     three = LimisExplainer(lambda rows: np.full((len(rows), 3), 1 / 3), output="probability", **FEW).fit(X)

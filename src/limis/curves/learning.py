@@ -19,7 +19,7 @@ from limis.curves.weights import ResponseWeights
 
 CurveObjective = Literal["weighted", "rloo"]
 STEPS, RATE, DRAWS = 300, 0.1, 8
-PATIENCE = 60
+PATIENCE = 30
 TINY_PRICE = -3.0  # softplus of it is where prices start
 PRIOR = 5.0  # questions' worth of trust that the taught model gets in each unit
 

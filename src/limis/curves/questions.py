@@ -16,13 +16,15 @@ import pandas as pd
 from limis.answers import BATCH
 from limis.changes import ask_moved
 from limis.curves.grids import Grids
-from limis.curves.taught import TaughtModel
+from limis.curves.taught import Size, TaughtModel
 from limis.perturb import Moves, moved_frame, moved_values, near_rows
 from limis.progress import progress
 from limis.rows import TrainingRows
 
 MAX_QUESTIONS = 500_000
 MIXTURES, MIXTURES_A_ROW = 100_000, 30  # at most
+# So many of them, at least, are aimed at rows that matter, once a share of them taught a quick model which these are.
+FEWEST_AIMED, TRIAL_SHARE, TRIAL = 50_000, 0.5, Size(60, 31, 0.2)
 RECORDED_ROWS, FEWEST_RECORDED = 2_000, 50
 DONORS = 6_000  # rows in which near ones are looked for
 NEAR = 10  # nearest rows, of which one gives a copy some of its columns
@@ -50,6 +52,15 @@ class Answers:
     def divided(self, n: int) -> tuple[Answers, Answers]:
         """All but the first n, and those."""
         return self.part(slice(n, None)), self.part(slice(n))
+
+    def joined(self, others: Answers) -> Answers:
+        """These, and others after them."""
+        values, outputs = (
+            np.concatenate([getattr(one, name) for one in (self, others)]) for name in ("values", "outputs")
+        )
+        pairs = ((self.every, others.every), (self.origin, others.origin))
+        every, origin = (None if a is None or b is None else np.concatenate([a, b]) for a, b in pairs)
+        return Answers(values, outputs, every, origin)
 
     def without(self, left_out: np.ndarray) -> Answers:
         """Those that are mixed of none of some training rows: (training rows,) bool."""
@@ -93,15 +104,48 @@ class Responses:
         )
 
 
-def ask_mixtures(training: TrainingRows, max_questions: int, rng: np.random.Generator, show: bool = False) -> Answers:
+def ask_mixtures(
+    training: TrainingRows,
+    max_questions: int,
+    rng: np.random.Generator,
+    show: bool = False,
+    n_threads: int | None = None,
+) -> Answers:
     """Ask about mixtures of two training rows; how much of each is in a mixture is itself drawn.
 
-    Half of the questions, at most, and not more than some for each training row.
+    Half of the questions, at most, and not more than some for each training row. Few rows can carry most of what a
+    model does: after the first half of many mixtures, half of the others start at rows that are expected far from the
+    average, by a quick model of those answers and not by the rows' own, which the black box may remember.
     """
     n = min(MIXTURES, MIXTURES_A_ROW * len(training), max_questions // 2)
-    first, second = rng.integers(len(training), size=(2, n))
-    changed = rng.random((n, training.values.shape[1])) < rng.random((n, 1))
-    moves = Moves(first, second, changed)
+    n_first = n if n < FEWEST_AIMED else int(TRIAL_SHARE * n)
+    mixtures = _mix(training, rng.integers(len(training), size=n_first), rng, show)
+    if n_first < n:
+        far, even = _expected_far(training, mixtures, rng, n_threads), np.full(len(training), 1 / len(training))
+        chances = (even + far / far.sum()) / 2 if far.sum() > 0 else even
+        mixtures = mixtures.joined(_mix(training, rng.choice(len(training), n - n_first, p=chances), rng, show))
+    return mixtures
+
+
+def _expected_far(
+    training: TrainingRows, mixtures: Answers, rng: np.random.Generator, n_threads: int | None
+) -> np.ndarray:
+    """How far from the average a quick model of mixtures expects training rows, in deviations: (training rows,)."""
+    assert mixtures.origin is not None
+    both = [_differs(mixtures.values, training.values[own]).any(axis=1) for own in mixtures.origin.T]
+    new = mixtures.part(np.flatnonzero(both[0] & both[1]))  # and not one of their rows again
+    if len(new) == 0:  # of one column
+        return np.zeros(len(training))
+    standard, seed = (new.outputs - training.overall_mean) / training.unit, int(rng.integers(2**31))
+    quick = TaughtModel.teach(training.table, new.values, standard, seed, TRIAL, n_threads=n_threads)
+    return np.abs(quick.predict(training.values) - standard.mean())
+
+
+def _mix(training: TrainingRows, first: np.ndarray, rng: np.random.Generator, show: bool) -> Answers:
+    """Mixtures of these rows, each with any other."""
+    n, n_columns = len(first), training.values.shape[1]
+    second = rng.integers(len(training), size=n)
+    moves = Moves(first, second, rng.random((n, n_columns)) < rng.random((n, 1)))
     every, outputs = _ask(training, training.frame, moves, "asking about mixtures", show)
     values = moved_values(training.values, training.values, moves)
     return Answers(values, outputs, every, np.stack([first, second], axis=1))
@@ -137,7 +181,7 @@ def ask_responses(
     every, outputs = _ask(training, frame, moves, "recording responses", show)
     if every is not None:
         every = every.reshape(n, n_cells, every.shape[1])
-    copied_something = (copied.changed & _differs(training.values, origin, copied.donors)).any(axis=1)
+    copied_something = (copied.changed & _differs(training.values[origin], training.values[copied.donors])).any(axis=1)
     donors = np.where(copied_something, copied.donors, origin)
     return Responses(origin, donors, base, outputs.reshape(n, n_cells), every)
 
@@ -197,10 +241,10 @@ def _copies(training: TrainingRows, origin: np.ndarray, fresh: np.ndarray, rng: 
     near = near_rows(table.ranks(values[origin]), table.ranks(values[pool]), table.is_category, NEAR + 1)
     # One of them may equal the row itself: the next takes its place.
     place = rng.integers(near.shape[1], size=len(origin))
-    equal = ~_differs(values, origin, pool[near[np.arange(len(origin)), place]]).any(axis=1)
+    equal = ~_differs(values[origin], values[pool[near[np.arange(len(origin)), place]]]).any(axis=1)
     place[equal] = (place[equal] + 1) % near.shape[1]
     donors = pool[near[np.arange(len(origin)), place]]
-    differs = _differs(values, origin, donors)
+    differs = _differs(values[origin], values[donors])
     changed = rng.random(differs.shape) < COPIED_SHARE
     one = np.argmax(rng.random(differs.shape) * differs, axis=1)
     changed[np.arange(len(origin)), one] = True
@@ -208,9 +252,8 @@ def _copies(training: TrainingRows, origin: np.ndarray, fresh: np.ndarray, rng: 
     return Moves(origin, donors, changed)
 
 
-def _differs(values: np.ndarray, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Where rows and others, given by their places, hold other values: (rows, columns) bool."""
-    here, there = values[rows], values[others]
+def _differs(here: np.ndarray, there: np.ndarray) -> np.ndarray:
+    """Where rows hold other values than others: (rows, columns) bool."""
     return (here != there) & ~(np.isnan(here) & np.isnan(there))
 
 

@@ -45,7 +45,7 @@ def draw_one_unit(row: int, pool: np.ndarray, differs: np.ndarray, n: int, rng: 
     movable = rng.permutation(np.flatnonzero(differs.any(axis=0)))
     if len(movable) == 0:
         return []
-    units, lots = np.resize(movable, n), rng.random(n)
+    units, lots = movable[np.arange(n) % len(movable)], rng.random(n)
     seen = np.cumsum(differs[:, units], axis=0)  # (pool, draws) how many of those that differ came so far
     donors = pool[np.argmax(seen > (lots * seen[-1]).astype(np.int64), axis=0)]
     drawn = {pair: (row, pair[0], np.array(pair[1:])) for pair in zip(donors.tolist(), units.tolist(), strict=True)}
@@ -55,7 +55,9 @@ def draw_one_unit(row: int, pool: np.ndarray, differs: np.ndarray, n: int, rng: 
 def moves_of(ground: Ground, drawn: list[Drawn], places: np.ndarray) -> Moves:
     """What was drawn as moves: (row, donor, units) each; ``places`` says where each donor stands in its frame."""
     changed = np.zeros((len(drawn), ground.values.shape[1]), dtype=bool)
-    for move, (_, _, units) in enumerate(drawn):
-        changed[move] = ground.membership[units].any(axis=0)
+    if drawn:
+        units = [one[2] for one in drawn]
+        starts = np.cumsum([0, *map(len, units[:-1])])
+        changed = np.logical_or.reduceat(ground.membership[np.concatenate(units)], starts, axis=0)
     rows, donors = (np.array([one[part] for one in drawn], dtype=np.int64) for part in (0, 1))
     return Moves(rows, places[donors], changed)

@@ -75,4 +75,6 @@ def draw_group(kind: str, n_units: int, rng: np.random.Generator) -> np.ndarray:
         chosen[rng.integers(n_units)] |= not chosen.any()
         return chosen
     size = int(rng.integers(1, 3)) if kind == "one or two" else max(1, n_units // 2)
-    return np.isin(np.arange(n_units), rng.permutation(n_units)[:size])
+    chosen = np.zeros(n_units, dtype=bool)
+    chosen[rng.permutation(n_units)[:size]] = True
+    return chosen

@@ -64,7 +64,7 @@ OF_GIVEN = (Member(Size(30, 15, 0.05)), Member(Size(100, 15, 0.05)), Member(Size
 MOST_TOGETHER = 2  # of them: each costs time whenever a row is explained
 MOST_ROWS = 100_000  # training rows that teach it
 LESSON_CELLS = 5_000_000  # rows × candidates × columns, or questions, of lessons, at most
-MOST_PROBES, MOST_RECORDED, LESSONS_A_ROW = 500, 2_000, 32  # probe rows that choose; recorded rows that teach
+MOST_PROBES, MOST_RECORDED, LESSONS_A_ROW = 500, 2_000, 16  # probe rows that choose; recorded rows that teach
 SILENCES = (0.1, 0.5, 2.0, 8.0)
 
 
@@ -261,7 +261,9 @@ def fit_curves(
     seed = int(rng.integers(2**31))
     n_threads = None if options.n_jobs is None else effective_n_jobs(options.n_jobs)
     can_be_asked = training.black_box.can_be_asked
-    mixtures = ask_mixtures(training, options.max_questions, rng, show) if can_be_asked else None
+    mixtures = None
+    if can_be_asked:
+        mixtures = ask_mixtures(training, options.max_questions, rng, show, n_threads)
     facts: dict[str, Any] = {}
     tested, n_asked = None, 0
     if mixtures is not None:
