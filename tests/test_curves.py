@@ -730,6 +730,14 @@ def test_no_row_of_a_small_table_is_lost_and_its_bound_says_what_it_was_measured
     assert not given.bound_.cross_fitted
 
 
+def test_few_probe_rows_of_a_small_table_all_measure():
+    frame, probe = people(500), people(90, seed=1)
+    explainer = LimisExplainer(score, max_questions=100_000, n_jobs=1).fit(frame, probe_rows=probe)
+    assert explainer.trust_.measured_on == len(probe)  # while training rows choose, each by a fit without it
+    assert not explainer.bound_.cross_fitted
+    assert explainer.skill_ > 0.5
+
+
 def test_what_only_a_row_itself_could_teach_is_not_measured_as_skill():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"name": np.arange(200.0), "a": rng.normal(size=200), "b": rng.normal(size=200)})

@@ -1,10 +1,13 @@
 """How many questions about groups of columns measure reasons."""
 
+import numpy as np
+import pandas as pd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from limis import LimisExplainer
 from limis.fidelity.drawing import GROUP_SIZES
-from limis.training.measuring import DONORS, MOST_GROUPED, Grouping
+from limis.training.measuring import DONORS, MOST_GROUPED, Grouping, MeasuringRows
 
 
 @settings(max_examples=50, deadline=None)
@@ -16,3 +19,19 @@ def test_groups_are_asked_about_within_the_questions_there_are(n_questions, n_ro
     assert found.groups >= 1
     fewer = Grouping.within(n_questions, n_rows // 2)
     assert fewer.groups >= found.groups  # of fewer rows each is asked about at least as many groups
+
+
+def test_groups_are_asked_about_first_where_the_model_does_anything():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.random((3000, 4)), columns=list("abcd"))
+    # One row in ten is where the model moves at all.
+    explainer = LimisExplainer(lambda rows: rows["a"].gt(0.9) * rows["b"] * 1.0, surrogate="ridge", weighting="forest")
+    training = explainer.fit(frame).training_
+    rows = frame.iloc[:1200]
+    said = training.black_box.outputs(rows)
+    found = MeasuringRows.ask(training, rows, said, None, rng, group_questions=6_000)
+    assert found.groups is not None
+    asked, moving = np.unique(found.groups.rows), np.flatnonzero(~found.flat(training.unit))
+    assert set(moving) <= set(asked)
+    assert 0 < len(moving) < len(asked) < len(rows)
+    assert len(found.groups) * DONORS <= 6_000

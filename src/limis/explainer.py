@@ -47,7 +47,7 @@ from limis.table import Table
 from limis.training import AnsweredRows, MeasuringRows, ProbeRows, TrainingLog, split_probes
 from limis.training.curves import CURVE_WEIGHTINGS, MOST_PROBES, CurveOptions, check_curve_options, fit_curves
 from limis.training.fitting import TRAINED, WEIGHTINGS, FitOptions, Stage, check_device
-from limis.training.measuring import CHANGES, Grouping
+from limis.training.measuring import CHANGES
 from limis.training.objectives import OBJECTIVES, Objective
 from limis.training.plans import plan_for
 from limis.training.terms import Term
@@ -308,6 +308,8 @@ class LimisExplainer(BaseEstimator):
         probe_rows, probe_outputs : default=None
             Held-out rows to choose and measure on. When they are not given, a tenth of ``X`` is held out; of no more
             than 1,500 rows none is for curves: each is foreseen by a fit without it; the bound is that of such fits.
+            Where so few training rows come with fewer than 500 probe rows, training rows choose, by such fits, and all
+            probe rows measure.
         sample_weight : array, default=None
             How much each training row counts, whatever row is explained.
         fresh_rows : DataFrame or array, default=None
@@ -417,22 +419,26 @@ class LimisExplainer(BaseEstimator):
         training = self.training_
         training.black_box.answers = folder
         self.global_fit_ = GlobalFit.of(training)
-        places = measured = np.empty(0, dtype=np.int64)
+        order = rng.permutation(len(training if held_out is None else held_out))
+        places = measured = None  # of the training rows that choose and measure, each by a fit without it
+        rows = AnsweredRows(training.frame, training.outputs, training.every)
         if held_out is None:
-            order = rng.permutation(len(training))
             places, measured = order[: len(order) // 2], order[len(order) // 2 :]
-            rows = AnsweredRows(training.frame, training.outputs, training.every)
             choosing, measuring = rows.part(places), rows.part(measured)
+        elif self._cross_fits(len(training)) and len(held_out) < MOST_PROBES:
+            # Few probe rows would choose badly and measure little, were they shared out: all of them measure.
+            places = rng.permutation(len(training))[:MOST_PROBES]
+            choosing, measuring = rows.part(places), held_out.part(order)
         else:
-            choosing, measuring = self._divide(held_out.part(rng.permutation(len(held_out))), rng)
-            choosing = choosing.part(np.arange(min(len(choosing), MOST_PROBES)))
+            border = min(MOST_PROBES, len(order) // 2)
+            choosing = held_out.part(order[:border])
+            measuring = held_out.part(order[border : MAX_CHOOSING + MAX_MEASURING])
         # Rows that choose and those that measure may have an eighth of the questions each, groups half of that.
         most = max(FEWEST_ASKED, self.max_questions // (8 * CHANGES * (len(RANGES) + 1)))
         if not training.black_box.can_be_asked:
             most = len(training)
         choosing, measuring = (part.part(np.arange(min(len(part), most))) for part in (choosing, measuring))
-        places, measured = places[:most], measured[:most]
-        grouping = Grouping.within(self.max_questions // 16, len(measuring))
+        places, measured = (None if part is None else part[:most] for part in (places, measured))
         units = find_units(training.table, training.values)
         asked, to_measure = (
             MeasuringRows.ask(
@@ -442,25 +448,20 @@ class LimisExplainer(BaseEstimator):
                 part.every,
                 np.random.default_rng([self.random_state, seed]),
                 units,
-                grouping if part is measuring else None,
+                self.max_questions // 16 if part is measuring else 0,
             )
             for part, seed in ((choosing, 2), (measuring, 1))
         )
         options = CurveOptions(**{field.name: getattr(self, field.name) for field in fields(CurveOptions)})
         n_asked = asked.n_questions + to_measure.n_questions
         options = replace(options, max_questions=max(0, self.max_questions - n_asked))
-        found = fit_curves(
-            training, asked, units, options, rng, fresh=fresh, places=places if held_out is None else None
-        )
+        found = fit_curves(training, asked, units, options, rng, fresh=fresh, places=places)
         found.facts["questions"] += n_asked
         self.local_model_ = found.model
         self.choices_ = found.choices_frame()
         self.curve_facts_ = found.facts
         self.by_class_ = parts_of_classes(training, found.of_class)
-        if held_out is None:
-            self._measure(to_measure, rng, partial(found.fits_of_others, measured))
-        else:
-            self._measure(to_measure, rng)
+        self._measure(to_measure, rng, None if measured is None else partial(found.fits_of_others, measured))
         for part in (training, *(one.training for one in self.by_class_.values())):
             part.black_box.answers = None  # rows that are explained are asked about as they come
 

@@ -23,13 +23,10 @@ from limis.curves.reasons import reasons_of
 from limis.fidelity.units import Units
 from limis.reference import EVERYBODY, Reference, References
 from limis.rows import TrainingRows
-from limis.training.measuring import GroupAnswers, MeasuringRows
+from limis.training.measuring import FLAT, GroupAnswers, MeasuringRows
 from limis.walk import blocks
 
 FORESIGHT, WHY_ERROR = 0.5, 0.5  # what is promised of a trusted row: at least, and at most
-FLAT = (
-    0.05  # of the outputs' deviation: where changes do less, nothing matters, and foreseeing little of it is no fault
-)
 MOST_BROKEN, CONFIDENCE = 0.05, 0.9  # of trusted rows may break a promise, and how sure that is to be
 REMEMBERED, LITTLE = 0.9, 0.02  # of mean squares, and of the outputs' deviation: a smaller error is no memory
 CAPPED, RESAMPLED, SURE = 0.95, 400, 0.95
@@ -226,14 +223,13 @@ def _measured(
     n = len(fits.values)
     outputs, asked, groups = rows.rows.outputs, rows.promised.asked, rows.groups
     foresight, missed = np.full(n, np.nan), np.full(n, np.nan)
-    flat = np.zeros(n, dtype=bool)
+    flat = rows.flat(unit)
     if asked is not None:
         left = asked.changes - fits.changes(asked.rows, asked.moved(fits.ground.table))
         counts, least = np.bincount(asked.rows, minlength=n), (FLAT * unit) ** 2
         moved, lost = (np.bincount(asked.rows, weights=held**2, minlength=n) for held in (asked.changes, left))
         some = counts > 0
         foresight[some] = 1 - lost[some] / np.maximum(moved[some], counts[some] * least)
-        flat[some] = moved[some] < counts[some] * least
     if groups is not None and len(groups):
         mine = np.unique(groups.rows)
         reasons = reasons_of(fits.part(mine), References.one(reference, len(mine)), outputs[mine])

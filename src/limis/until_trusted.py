@@ -26,8 +26,8 @@ from limis.perturb import MovedRows, Moves, moved_values
 from limis.progress import progress
 from limis.reference import Reference, References
 from limis.rows import TrainingRows
-from limis.training.measuring import PROMISED, GroupAnswers
-from limis.trust import FLAT, FORESIGHT, WHY_ERROR, taken_away
+from limis.training.measuring import FLAT, PROMISED, GroupAnswers
+from limis.trust import FORESIGHT, WHY_ERROR, taken_away
 
 MENDING = 0.4  # of the questions about a row mend its curves, and as many its reasons; the others measure both
 CHANGES, GROUPS, FEWEST_DONORS = 48, 6, 4  # that measure: changes, groups of each size, and rows that replace each

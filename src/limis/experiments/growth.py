@@ -49,10 +49,11 @@ class Scale:
     warm: int = 20_000  # training rows of the fit before the one that counts
     explained: int = 10_000  # rows explained together; more on an accelerator
     judged: int = 5_000  # the first of them
+    reasons: int = 2_000  # the first of them, of which reasons are read
     donors: int = 50_000  # rows to whose values columns of these are changed
 
 
-TRIAL = Scale(taught=2_000, warm=150, explained=300, judged=100, donors=300)
+TRIAL = Scale(taught=2_000, warm=150, explained=300, judged=100, reasons=50, donors=300)
 ON_ACCELERATOR = Scale(explained=65_536)
 
 
@@ -119,6 +120,7 @@ def _measure_one(n_rows: int, device: str, scale: Scale, surrogate: str, bounded
         found = explainer.explain(tests, outputs=outputs)
         seconds.append((time.perf_counter() - started) / len(tests))
     told = [timed(lambda: whole(explainer.explain(tests, outputs=outputs)))[0] for _ in range(ROUNDS)]
+    reasons = _reasons_ms(explainer, tests[: scale.reasons], outputs[: scale.reasons]) if surrogate == "curves" else {}
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     judged = np.arange(len(tests))[: scale.judged]
     return {
@@ -131,6 +133,7 @@ def _measure_one(n_rows: int, device: str, scale: Scale, surrogate: str, bounded
         "fit_own_cpu_seconds": own_seconds,
         "explain_ms": 1000 * float(np.median(seconds)),
         "with_contributions_ms": 1000 * float(np.median(told)) / len(tests),
+        **reasons,
         "explained_together": len(tests),
         "explanations_a_second": 1 / float(np.median(seconds)),
         "peak_gib": peak,
@@ -138,6 +141,13 @@ def _measure_one(n_rows: int, device: str, scale: Scale, surrogate: str, bounded
         **_foreseen(explainer, found.fits.part(judged), tests.iloc[judged], resampled(scale.donors, seed=5)[0]),
         "machine": machine(device),
     }
+
+
+def _reasons_ms(explainer: LimisExplainer, tests: pd.DataFrame, outputs: np.ndarray) -> dict[str, Any]:
+    """What reading the reasons of curves takes a row, their explanations included."""
+    explainer.explain(tests[:2], outputs=outputs[:2]).contributions  # noqa: B018 - what is worked out once
+    seconds = timed(lambda: explainer.explain(tests, outputs=outputs).contributions)[0]
+    return {"reasons_ms": 1000 * seconds / len(tests), "reasons_together": len(tests)}
 
 
 def _foreseen(explainer: LimisExplainer, fits: LocalFits, tests: pd.DataFrame, donors: pd.DataFrame) -> dict[str, Any]:
@@ -184,6 +194,7 @@ def show(lines: Sequence[dict[str, Any]]) -> pd.DataFrame:
                 else "",
                 "explain, ms a row": f"{line['explain_ms']:.3g}",
                 "explanations a second": f"{line['explanations_a_second']:,.0f}",
+                "reasons a second": f"{1000 / line['reasons_ms']:,.0f}" if "reasons_ms" in line else "",
                 "peak memory, GiB": f"{line['peak_gib']:.1f}",
                 "NSE": f"{line['nse']:.3f}",
                 "skill (95% interval)": _with_ends(line, "skill"),

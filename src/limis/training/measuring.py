@@ -23,6 +23,7 @@ MOST_GROUPED, ENOUGH_GROUPED = 1000, 700  # rows that are asked about groups of 
 # groups tell more of a row than many rows for each, of which the taught model foresees most.
 GROUPINGS, DONORS = (8, 6, 4, 2, 1), 2
 PROMISED = 200  # the range that bounds hold for, or the widest below it that the table is long enough for
+FLAT = 0.05  # of the outputs' deviation: where changes do less nothing matters, and nothing is promised
 
 
 @dataclass
@@ -37,7 +38,7 @@ class Grouping:
         """As many as so many questions allow, of so many rows."""
         most = min(n_rows, MOST_GROUPED)
         for groups in GROUPINGS:
-            rows = n_questions // (groups * DONORS * len(GROUP_SIZES) + CHANGES)
+            rows = n_questions // (groups * DONORS * len(GROUP_SIZES))
             if rows >= min(most, ENOUGH_GROUPED):
                 break
         return cls(min(rows, most), groups)
@@ -58,13 +59,19 @@ class GroupAnswers:
 
     @classmethod
     def ask(
-        cls, training: TrainingRows, frame: pd.DataFrame, units: Units, grouping: Grouping, rng: np.random.Generator
+        cls,
+        training: TrainingRows,
+        frame: pd.DataFrame,
+        places: np.ndarray,
+        units: Units,
+        n_groups: int,
+        rng: np.random.Generator,
     ) -> GroupAnswers:
-        """Draw groups of every size, and ask."""
-        n, n_units = len(frame), len(units)
-        sizes = [kind for kind in GROUP_SIZES for _ in range(grouping.groups)]
-        groups = np.array([draw_group(kind, n_units, rng) for _ in range(n) for kind in sizes]).reshape(-1, n_units)
-        rows = np.repeat(np.arange(n), len(sizes))
+        """Draw so many groups of every size for each of some rows, given by their places in a frame, and ask."""
+        n_units = len(units)
+        sizes = [kind for kind in GROUP_SIZES for _ in range(n_groups)]
+        groups = np.array([draw_group(kind, n_units, rng) for _ in places for kind in sizes]).reshape(-1, n_units)
+        rows = np.repeat(places, len(sizes))
         donors = rng.integers(len(training), size=(len(rows), DONORS))
         changed = np.repeat(groups @ units.matrix(len(training.table.columns)), DONORS, axis=0)
         every, outputs = ask_moved(training, frame, Moves(np.repeat(rows, DONORS), donors.ravel(), changed))
@@ -92,7 +99,7 @@ class MeasuringRows:
 
     rows: ProbeRows
     by_range: dict[str, ProbeRows]  # the same rows, each with the changes of one range
-    groups: GroupAnswers | None = None  # of the first of them, where reasons are measured
+    groups: GroupAnswers | None = None  # of some of them, where reasons are measured
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -106,12 +113,13 @@ class MeasuringRows:
         every: np.ndarray | None,
         rng: np.random.Generator,
         units: Units | None = None,
-        grouping: Grouping | None = None,
+        group_questions: int = 0,
     ) -> MeasuringRows:
         """Draw changes by law A and ask the black box about them, if it can be asked.
 
-        ``units`` are the training rows', where they are known already. With ``grouping`` the first rows are asked about
-        groups of columns too, so that reasons can be measured, and twice about changes of the promised range.
+        ``units`` are the training rows', where they are known already. With ``group_questions`` so many are asked about
+        groups of columns too, so that reasons can be measured, and all rows twice about changes of the promised range:
+        where these do anything, groups are asked about first.
         """
         rows = ProbeRows(training.table.values(frame), outputs, None, every)
         if not training.black_box.can_be_asked or len(rows) == 0:
@@ -119,21 +127,31 @@ class MeasuringRows:
         units = units or find_units(training.table, training.values)
         ground = Ground.of(training.table, units, rows.values, training.values, rng)
         drawn = single_changes(ground, CHANGES, rng)
-        groups = None
-        if grouping is not None and grouping.rows and len(units) > 1:
+        grouping = Grouping.within(group_questions, len(rows))
+        if grouping.rows and len(units) > 1:
             name = _promised(drawn)
-            again = single_changes(ground, CHANGES, rng, [name if name == ANY else int(name)])[name]
-            drawn[name] = Moves.join([drawn[name], again.taken(again.rows < grouping.rows)])
-            groups = GroupAnswers.ask(training, frame[: grouping.rows], units, grouping, rng)
-        return cls(
+            again = single_changes(ground, CHANGES, rng, [name if name == ANY else int(name)])
+            drawn[name] = Moves.join([drawn[name], again[name]])
+        found = cls(
             rows,
             {
                 name: ProbeRows.asked_about(training, frame, outputs, moves, every)
                 for name, moves in drawn.items()
                 if len(moves)
             },
-            groups,
         )
+        if grouping.rows and len(units) > 1:
+            places = np.sort(np.argsort(found.flat(training.unit), kind="stable")[: grouping.rows])
+            found.groups = GroupAnswers.ask(training, frame, places, units, grouping.groups, rng)
+        return found
+
+    def flat(self, unit: float) -> np.ndarray:
+        """Where changes of the promised range do nothing worth telling; ``unit`` is the outputs' deviation: (rows,)."""
+        n, asked = len(self), self.promised.asked
+        if asked is None:
+            return np.zeros(n, dtype=bool)
+        counts, moved = (np.bincount(asked.rows, weights, n) for weights in (None, asked.changes**2))
+        return np.asarray(moved < counts * (FLAT * unit) ** 2)
 
     @property
     def n_questions(self) -> int:
