@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,25 +33,23 @@ from limis.experiments.runs import Run
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-PAIRED = (CURVES, SHAP, "limis, reasons by questions", GAMES, PAIR_GAMES)  # groups of methods
-NOTHING_ASKED = "nothing asked"
-PAIRS: dict[str, list[tuple[str, str]]] = {
-    NOTHING_ASKED: [(BARS, SHAP), (CURVES, SHAP), *((CURVES, name) for name in PAIR_INDICES)],
-    **{
-        f"{times} questions a column": [
-            *((reasons_by(times), by_estimator(estimator, times)) for estimator in ESTIMATORS),
-            (reasons_by(times), SHAP),
-        ]
-        for times in BUDGETS
-    },
+Pairs = dict[str, list[tuple[str, str]]]  # by what both may ask: who is held against whom
+
+ALONE: Pairs = {"nothing asked": [(BARS, SHAP), (CURVES, SHAP), *((CURVES, name) for name in PAIR_INDICES)]}
+ASKED: Pairs = {
+    f"{times} questions a column": [
+        *((reasons_by(times), by_estimator(estimator, times)) for estimator in ESTIMATORS),
+        (reasons_by(times), SHAP),
+    ]
+    for times in BUDGETS
 }
 
 
-def _runs(scope: Scope) -> list[Run]:
-    return [run for data in (*LOADERS, *MORE_LOADERS) for run in runs_of(scope, data, BOXES, PAIRED)]
+def _runs(scope: Scope, groups: tuple[str, ...]) -> list[Run]:
+    return [run for data in (*LOADERS, *MORE_LOADERS) for run in runs_of(scope, data, BOXES, groups)]
 
 
-def tabulate_why(outcomes: list[Audited]) -> pd.DataFrame:
+def tabulate_why(outcomes: list[Audited], compared: Pairs) -> pd.DataFrame:
     """A line a comparison, cell and law: skill of both on the rows that both explain, groups of all sizes together."""
     cells: dict[tuple[Any, ...], dict[str, pd.DataFrame]] = {}
     for one in outcomes:
@@ -62,8 +61,8 @@ def tabulate_why(outcomes: list[Audited]) -> pd.DataFrame:
     lines = [
         {"data": cell[0], "box": cell[1], "seed": cell[2], "pairs": pairs, **line, **_skills(methods, line)}
         for cell, methods in cells.items()
-        for pairs, compared in PAIRS.items()
-        for first, second in compared
+        for pairs, both in compared.items()
+        for first, second in both
         if first in methods and second in methods
         for line in differences(first, methods[first], second, methods[second])
     ]
@@ -114,7 +113,7 @@ def _draw(table: pd.DataFrame) -> Figure:
     for ax, kind in zip(axes[0], kinds, strict=True):
         own = table[(table["pairs"] == kind) & (table["law"] == "A")]
         for (first, second), part in own.groupby(["first", "second"], sort=False):
-            label = f"{first} / {second}" if kind == NOTHING_ASKED else second
+            label = f"{first} / {second}" if kind in ALONE else second
             ax.scatter(part["second_skill"].clip(-1, 1), part["first_skill"].clip(-1, 1), s=8, alpha=0.6, label=label)
         ax.plot([-1, 1], [-1, 1], color="black", linewidth=0.6)
         ax.set_xlabel("skill of the other's reasons, law A")
@@ -125,19 +124,42 @@ def _draw(table: pd.DataFrame) -> Figure:
     return figure
 
 
-WHY = Experiment(
-    "audit-why",
-    "Audit: reasons of curves against SHAP's, against values of pairs, and against others' by as many questions",
-    _runs,
-    tabulate_why,
-    _show,
-    _draw,
-    note="Skill of reasons, the answer as zero that shares f(x) − base evenly among the columns; groups of all sizes "
-    "together. Bars alone leave pairs out, and share the rest. SHAP's values are exact for trees. Where questions are "
-    "counted, each row has so many for each of its columns, and 40 rows are explained; RegressionMSR and ProxySHAP are "
-    "written after their papers, the others are shapiq's. Values of pairs are of 20 rows, not of forests, by 2,000 "
-    "groups of columns, each replaced by those of all 100 reference rows: 200,000 questions a row. Ahead and behind: "
-    "beyond chance, by Holm-adjusted p-values over all comparisons with as many questions. " + LAWS,
-    seeds=1,
-    synthetic=False,
+NOTE = (
+    "Skill of reasons, the answer as zero that shares f(x) − base evenly among the columns; groups of all sizes "
+    "together. SHAP's values are exact for trees. Ahead and behind: beyond chance, by Holm-adjusted p-values over all "
+    "comparisons with as many questions. "
+)
+
+
+def _experiment(name: str, description: str, groups: tuple[str, ...], compared: Pairs, note: str) -> Experiment:
+    return Experiment(
+        name,
+        description,
+        partial(_runs, groups=groups),
+        partial(tabulate_why, compared=compared),
+        _show,
+        _draw,
+        note=NOTE + note + LAWS,
+        seeds=1,
+        synthetic=False,
+    )
+
+
+WHY = (
+    _experiment(
+        "audit-why",
+        "Audit: reasons of curves, which ask nothing, against SHAP's and against values of pairs",
+        (CURVES, SHAP, PAIR_GAMES),
+        ALONE,
+        "Bars alone leave pairs out, and share the rest. Values of pairs are of 20 rows, not of forests, by 2,000 "
+        "groups of columns, each replaced by those of all 100 reference rows: 200,000 questions a row. ",
+    ),
+    _experiment(
+        "audit-why-asked",
+        "Audit: reasons by questions about the row against others' by as many questions, and against SHAP's",
+        ("limis, reasons by questions", GAMES, SHAP),
+        ASKED,
+        "Each row has so many questions for each of its columns, and 40 rows are explained; RegressionMSR and "
+        "ProxySHAP are written after their papers, the others are shapiq's. ",
+    ),
 )

@@ -21,7 +21,7 @@ from limis.experiments.suggestions import SUGGESTIONS
 from limis.experiments.training_studies import TRAINING
 from limis.experiments.tree_fidelity import TREES
 
-AUDIT = (*EVERY_CELL, WHY, *MORE)
+AUDIT = (*EVERY_CELL, *WHY, *MORE)
 PAPERS_REAL = (DATA_STATISTICS, *FIDELITY, CONVERGENCE, *GROUPS_OF_ROWS)
 REAL = (*PAPERS_REAL, ADULT, TREES, SUGGESTIONS, PEOPLE_TABLE)
 EXPERIMENTS: dict[str, Experiment] = {one.name: one for one in (*AUDIT, *RECOVERY, *SELECTION, *TRAINING, *REAL)}
