@@ -35,3 +35,21 @@ def test_groups_are_asked_about_first_where_the_model_does_anything():
     assert set(moving) <= set(asked)
     assert 0 < len(moving) < len(asked) < len(rows)
     assert len(found.groups) * DONORS <= 6_000
+
+
+def test_of_several_classes_no_one_decides_which_rows_are_asked_about_groups():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.random((1500, 3)), columns=list("abc"))
+
+    def chances(rows):
+        # The third class does something everywhere, the first two, which lead, in one row of ten.
+        third, lead = 0.1 + 0.05 * rows["c"], np.where(rows["a"] > 0.9, 0.2 + 0.6 * rows["b"], 0.5)
+        return np.column_stack([(1 - third) * lead, (1 - third) * (1 - lead), third])
+
+    explainer = LimisExplainer(chances, surrogate="ridge", weighting="forest", output="probability").fit(frame)
+    training = explainer.training_
+    every = training.every[:1200]
+    rows = training.frame.iloc[:1200]
+    found = MeasuringRows.ask(training, rows, training.outputs[:1200], every, rng, group_questions=6_000)
+    asked = np.unique(found.groups.rows)
+    np.testing.assert_array_equal(asked, np.arange(len(asked)))  # the first in a random order of rows

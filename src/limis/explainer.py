@@ -45,7 +45,14 @@ from limis.reference import References
 from limis.rows import TrainingRows
 from limis.table import Table
 from limis.training import AnsweredRows, MeasuringRows, ProbeRows, TrainingLog, split_probes
-from limis.training.curves import CURVE_WEIGHTINGS, MOST_PROBES, CurveOptions, check_curve_options, fit_curves
+from limis.training.curves import (
+    CHOSEN_WEIGHTINGS,
+    CURVE_WEIGHTINGS,
+    MOST_PROBES,
+    CurveOptions,
+    check_curve_options,
+    fit_curves,
+)
 from limis.training.fitting import TRAINED, WEIGHTINGS, FitOptions, Stage, check_device
 from limis.training.measuring import CHANGES
 from limis.training.objectives import OBJECTIVES, Objective
@@ -62,7 +69,7 @@ if TYPE_CHECKING:
 
 MAX_ROWS = 1_000_000  # of a longer table, so many
 MIN_TRAINING_ROWS = 2
-# More probe rows than these would sharpen no choice and only cost time.
+# Probe rows that choose and measure ridges and trees; of curves fewer choose, and all others of so many measure.
 MAX_CHOOSING, MAX_MEASURING = 2000, 1000
 FEWEST_ASKED = 10  # probe rows that choose or measure, however few questions there are
 FEWEST_CROSS_FITTED, MOST_CROSS_FITTED = 20, 1500
@@ -308,8 +315,8 @@ class LimisExplainer(BaseEstimator):
         probe_rows, probe_outputs : default=None
             Held-out rows to choose and measure on. When they are not given, a tenth of ``X`` is held out; of no more
             than 1,500 rows none is for curves: each is foreseen by a fit without it; the bound is that of such fits.
-            Where so few training rows come with fewer than 500 probe rows, training rows choose, by such fits, and all
-            probe rows measure.
+            Where so few training rows come with fewer than 1,000 probe rows, training rows choose, by such fits, and
+            all probe rows measure.
         sample_weight : array, default=None
             How much each training row counts, whatever row is explained.
         fresh_rows : DataFrame or array, default=None
@@ -415,17 +422,21 @@ class LimisExplainer(BaseEstimator):
         rng: np.random.Generator,
         folder: AnswerFolder | None,
     ) -> None:
-        """Curves, chosen and measured on held-out rows, or on the rows of a small table by fits without them."""
+        """Curves, chosen and measured on held-out rows, or on the rows of a small table by fits without them.
+
+        Of a small table with few held-out rows training rows choose so, and all held-out rows measure.
+        """
         training = self.training_
         training.black_box.answers = folder
         self.global_fit_ = GlobalFit.of(training)
+        n_given = len(training) if fresh is None else int((~fresh).sum())
         order = rng.permutation(len(training if held_out is None else held_out))
         places = measured = None  # of the training rows that choose and measure, each by a fit without it
         rows = AnsweredRows(training.frame, training.outputs, training.every)
         if held_out is None:
             places, measured = order[: len(order) // 2], order[len(order) // 2 :]
             choosing, measuring = rows.part(places), rows.part(measured)
-        elif self._cross_fits(len(training)) and len(held_out) < MOST_PROBES:
+        elif self._cross_fits(n_given) and len(held_out) < 2 * MOST_PROBES and self.weighting in CHOSEN_WEIGHTINGS:
             # Few probe rows would choose badly and measure little, were they shared out: all of them measure.
             places = rng.permutation(len(training))[:MOST_PROBES]
             choosing, measuring = rows.part(places), held_out.part(order)
@@ -433,7 +444,7 @@ class LimisExplainer(BaseEstimator):
             border = min(MOST_PROBES, len(order) // 2)
             choosing = held_out.part(order[:border])
             measuring = held_out.part(order[border : MAX_CHOOSING + MAX_MEASURING])
-        # Rows that choose and those that measure may have an eighth of the questions each, groups half of that.
+        # Rows that choose and those that measure may have about an eighth of the questions each, groups half of that.
         most = max(FEWEST_ASKED, self.max_questions // (8 * CHANGES * (len(RANGES) + 1)))
         if not training.black_box.can_be_asked:
             most = len(training)

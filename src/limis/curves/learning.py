@@ -19,7 +19,7 @@ from limis.curves.weights import ResponseWeights
 
 CurveObjective = Literal["weighted", "rloo"]
 STEPS, RATE, DRAWS = 300, 0.1, 8
-PATIENCE = 30
+PATIENCE: dict[CurveObjective, int] = {"weighted": 30, "rloo": 60}  # steps without gain; drawn gradients are noisy
 TINY_PRICE = -3.0  # softplus of it is where prices start
 PRIOR = 5.0  # questions' worth of trust that the taught model gets in each unit
 
@@ -153,7 +153,7 @@ def train(
             since += 5
             if missed < least:
                 best, least, since = found, missed, 0
-            if since >= PATIENCE:
+            if since >= PATIENCE[objective]:
                 break
     return best
 

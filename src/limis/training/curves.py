@@ -42,7 +42,8 @@ class Member(NamedTuple):
     with_rows: bool = False  # whether training rows teach it beside their mixtures
 
 
-CURVE_WEIGHTINGS = ("auto", "learned", "forest", "uniform", "random", "none")
+CHOSEN_WEIGHTINGS = ("auto", "learned", "forest")  # on probe rows
+CURVE_WEIGHTINGS = (*CHOSEN_WEIGHTINGS, "uniform", "random", "none")
 N_CANDIDATES = 64
 SHOWN = 32  # values that a curve is shown at
 TESTED_SHARE, MOST_TESTED = 0.05, 2000  # of the mixtures, which measure the taught model
@@ -376,7 +377,7 @@ def _choose(
 ) -> None:
     """Whose responses count, and how far the taught model does: recorded rows teach, probe rows choose."""
     n_columns = len(found.training.table.columns)
-    if options.weighting in ("none", "uniform", "random"):
+    if options.weighting not in CHOSEN_WEIGHTINGS:
         silent = options.weighting == "none"
         weights = ResponseWeights.silent(n_columns)
         weights = weights if silent else ResponseWeights.by_chance(n_columns, options.weighting, seed)

@@ -117,9 +117,9 @@ class MeasuringRows:
     ) -> MeasuringRows:
         """Draw changes by law A and ask the black box about them, if it can be asked.
 
-        ``units`` are the training rows', where they are known already. With ``group_questions`` so many are asked about
-        groups of columns too, so that reasons can be measured, and all rows twice about changes of the promised range:
-        where these do anything, groups are asked about first.
+        ``units`` are the training rows', where they are known already. With ``group_questions``, so many questions go
+        to groups of columns too, so that reasons can be measured, and all rows are asked about twice as many changes of
+        the promised range: where these do anything, groups are asked about first.
         """
         rows = ProbeRows(training.table.values(frame), outputs, None, every)
         if not training.black_box.can_be_asked or len(rows) == 0:
@@ -127,8 +127,8 @@ class MeasuringRows:
         units = units or find_units(training.table, training.values)
         ground = Ground.of(training.table, units, rows.values, training.values, rng)
         drawn = single_changes(ground, CHANGES, rng)
-        grouping = Grouping.within(group_questions, len(rows))
-        if grouping.rows and len(units) > 1:
+        grouping = Grouping.within(group_questions if len(units) > 1 else 0, len(rows))
+        if grouping.rows:
             name = _promised(drawn)
             again = single_changes(ground, CHANGES, rng, [name if name == ANY else int(name)])
             drawn[name] = Moves.join([drawn[name], again[name]])
@@ -140,8 +140,10 @@ class MeasuringRows:
                 if len(moves)
             },
         )
-        if grouping.rows and len(units) > 1:
-            places = np.sort(np.argsort(found.flat(training.unit), kind="stable")[: grouping.rows])
+        if grouping.rows:
+            # Of several classes each is flat elsewhere: rows chosen by one would be no sample of the others'.
+            last = np.zeros(len(rows)) if every is not None else found.flat(training.unit)
+            places = np.sort(np.argsort(last, kind="stable")[: grouping.rows])
             found.groups = GroupAnswers.ask(training, frame, places, units, grouping.groups, rng)
         return found
 
