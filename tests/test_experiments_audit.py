@@ -45,6 +45,9 @@ def test_the_audit_is_named_and_has_a_run_for_every_cell_and_group():
 def test_every_table_is_made_shown_and_drawn(outcomes):
     for experiment in AUDIT:
         table = experiment.tabulate(outcomes)
+        if experiment.name == "audit-why-asked":  # the trial asks nobody about reasons
+            assert table.empty
+            continue
         shown = experiment.show(table)
         # A trial has too few probe rows for a bound.
         assert len(shown) > 0 or experiment.name == "audit-promises"
